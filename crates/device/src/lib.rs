@@ -1,0 +1,40 @@
+//! The outside world behind traits: files, time, randomness.
+//!
+//! Everything above reads and writes files, tells the time and draws random numbers through [`Env`], so that
+//! the simulated environment can replace all of it from one seed.
+
+pub mod file;
+pub mod os;
+
+pub use file::{AlignedBuf, BlockFile, Device, DeviceError, DeviceErrorKind, OpenMode, ReadRequest, WriteRequest};
+
+use std::sync::Arc;
+
+/// The environment an instance lives in.
+#[derive(Clone)]
+pub struct Env {
+    /// Files.
+    pub device: Arc<dyn Device>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+}
+
+/// Time: monotonic for waiting, civil for stamping.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since an arbitrary start; never goes back.
+    fn monotonic_ns(&self) -> u64;
+    /// Nanoseconds since 1970-01-01T00:00:00Z.
+    fn utc_ns(&self) -> i128;
+    /// Minutes that local civil time is ahead of UTC now.
+    fn local_offset_minutes(&self) -> i32;
+    /// Blocks the calling thread.
+    fn sleep(&self, duration: std::time::Duration);
+}
+
+/// Randomness fit for salts and unique identifiers; seeded in simulation.
+pub trait Random: Send + Sync {
+    /// Fills `bytes`.
+    fn fill(&self, bytes: &mut [u8]);
+}

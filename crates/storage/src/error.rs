@@ -1,0 +1,70 @@
+//! What can go wrong below, by what the caller can do about it.
+
+use crate::ids::{PageId, TreeId};
+use std::fmt;
+use thawdb_device::DeviceError;
+
+/// An error of this crate. `engine` maps it, totally, to SQL Server's numbers.
+#[derive(Debug, Clone)]
+pub enum StorageError {
+    /// An entry with this key is there already (2601, 2627).
+    Duplicate {
+        /// The tree.
+        tree: TreeId,
+        /// The key, as bytes.
+        key: Vec<u8>,
+    },
+    /// Another transaction changed the row since this one's snapshot (3960).
+    SnapshotConflict,
+    /// Chosen as deadlock victim; the transaction has been rolled back (1205).
+    Deadlock,
+    /// A lock was not granted in time (1222).
+    LockTimeout,
+    /// The statement was cancelled.
+    Cancelled,
+    /// The log is full and may not grow (9002); `reuse_wait` is log_reuse_wait_desc.
+    LogFull {
+        /// Why no part of the log can be used again.
+        reuse_wait: &'static str,
+    },
+    /// No data file can grow (1105).
+    FileFull,
+    /// A row or key is longer than the format allows.
+    TooLong {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes allowed.
+        bytes_max: usize,
+    },
+    /// A read succeeded and its content is wrong (824).
+    Damage {
+        /// The page, if it is one.
+        page: PageId,
+        /// Byte offset in the file.
+        offset: u64,
+        /// What was expected and what was found.
+        detail: String,
+    },
+    /// The device failed (823).
+    Io(DeviceError),
+    /// A log write failed earlier: the database refuses writes until it is opened again.
+    Poisoned,
+    /// No such tree, database or file.
+    NotFound(String),
+    /// Our own mistake, caught before it reached data.
+    Bug(String),
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl std::error::Error for StorageError {}
+
+impl From<DeviceError> for StorageError {
+    fn from(error: DeviceError) -> Self {
+        Self::Io(error)
+    }
+}

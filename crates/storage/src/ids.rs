@@ -1,0 +1,31 @@
+//! Newtypes of the identifiers that cross rooms; bare integers do not.
+
+/// A page: file number within the database (from 1) and page number within the file (from 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageId {
+    /// File number, from 1; 0 only in [`PageId::NONE`].
+    pub file: u16,
+    /// Page number in the file.
+    pub page: u32,
+}
+
+impl PageId {
+    /// No page.
+    pub const NONE: Self = Self { file: 0, page: 0 };
+}
+
+/// A position in the log, in bytes since the database was created; never repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Lsn(pub u64);
+
+/// A transaction; given at its first write, rising for ever. 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TxnId(pub u64);
+
+/// A tree: its allocation unit's number, unique in the database for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TreeId(pub u64);
+
+/// Where a large part of a row lies, opaque to all but `storage`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LargeRef(pub [u8; 16]);

@@ -1,0 +1,12 @@
+//! Pages, log, trees, transactions: the floor that stores bytes and never asks what they mean.
+//!
+//! Keys are memcmp-ordered byte strings, rows are byte strings. The doors to this crate are [`Storage`] (one an
+//! instance), [`Database`], [`Txn`], [`ReadView`], [`Scan`], [`BulkAppender`] and `sort::ExternalSort`.
+
+mod database;
+pub mod error;
+pub mod ids;
+
+pub use database::{BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage, StorageConfig, TreeSpec, Txn};
+pub use error::StorageError;
+pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};

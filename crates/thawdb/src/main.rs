@@ -1,0 +1,2 @@
+//! The ThawDB binary.
+fn main() {}
