@@ -389,7 +389,8 @@ impl ReadView {
 
     /// The one row with `key`, if the view sees one.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<RowBlock>, StorageError> {
-        let mut scan = self.scan(tree, KeyRange { start: Bound::Included(key.to_vec()), end: Bound::Included(key.to_vec()) }, ScanDirection::Forward)?;
+        let mut scan =
+            self.scan(tree, KeyRange { start: Bound::Included(key.to_vec()), end: Bound::Included(key.to_vec()) }, ScanDirection::Forward)?;
         Ok(scan.next_block()?.map(std::mem::take))
     }
 
@@ -400,7 +401,9 @@ impl ReadView {
 
     /// Reads a large part whole.
     pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
-        let part = |from: usize| usize::try_from(u32::from_le_bytes([at.0[from], at.0[from + 1], at.0[from + 2], at.0[from + 3]])).expect("usize holds u32");
+        let part = |from: usize| {
+            usize::try_from(u32::from_le_bytes([at.0[from], at.0[from + 1], at.0[from + 2], at.0[from + 3]])).expect("usize holds u32")
+        };
         let model = self.database.model.lock();
         let row = model.trees.get(&(part(0) as u64)).and_then(|t| t.values().nth(part(4)));
         row.and_then(|r| r.large.get(part(8)).cloned()).ok_or_else(|| StorageError::Bug("large part is gone".into()))

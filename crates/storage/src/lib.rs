@@ -7,6 +7,9 @@ mod database;
 pub mod error;
 pub mod ids;
 
-pub use database::{BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage, StorageConfig, TreeSpec, Txn};
+pub use database::{
+    BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
+    StorageConfig, TreeSpec, Txn,
+};
 pub use error::StorageError;
 pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};

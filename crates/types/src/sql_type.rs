@@ -50,25 +50,55 @@ pub enum SqlType {
     Int,
     BigInt,
     /// `numeric` is the same type by another name; `numeric` here keeps the name the user wrote.
-    Decimal { precision: u8, scale: u8, numeric: bool },
+    Decimal {
+        precision: u8,
+        scale: u8,
+        numeric: bool,
+    },
     Money,
     SmallMoney,
     Real,
     Float,
     Date,
-    Time { scale: u8 },
+    Time {
+        scale: u8,
+    },
     DateTime,
     SmallDateTime,
-    DateTime2 { scale: u8 },
-    DateTimeOffset { scale: u8 },
-    Char { length: u16, collation: Collation },
-    VarChar { length: MaxLength, collation: Collation },
-    NChar { length: u16, collation: Collation },
-    NVarChar { length: MaxLength, collation: Collation },
-    Text { collation: Collation },
-    NText { collation: Collation },
-    Binary { length: u16 },
-    VarBinary { length: MaxLength },
+    DateTime2 {
+        scale: u8,
+    },
+    DateTimeOffset {
+        scale: u8,
+    },
+    Char {
+        length: u16,
+        collation: Collation,
+    },
+    VarChar {
+        length: MaxLength,
+        collation: Collation,
+    },
+    NChar {
+        length: u16,
+        collation: Collation,
+    },
+    NVarChar {
+        length: MaxLength,
+        collation: Collation,
+    },
+    Text {
+        collation: Collation,
+    },
+    NText {
+        collation: Collation,
+    },
+    Binary {
+        length: u16,
+    },
+    VarBinary {
+        length: MaxLength,
+    },
     Image,
     UniqueIdentifier,
     RowVersion,
