@@ -56,7 +56,8 @@ pub enum OdbcLiteral {
 /// `column`, `table.column`, `schema.table.column`, ...
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnName {
-    pub table: Option<ObjectName>,
+    /// Boxed: most columns have none, and every expression is as large as its largest kind.
+    pub table: Option<Box<ObjectName>>,
     pub column: Ident,
     pub span: Span,
 }
@@ -127,13 +128,13 @@ pub enum ExprKind {
     GlobalVariable(String),
     /// `$identity`, `$rowguid`, `$action`, `$node_id` ...: the word behind the sign, qualified by a table if written so.
     Pseudo {
-        table: Option<ObjectName>,
+        table: Option<Box<ObjectName>>,
         name: String,
     },
     /// `[database.]$PARTITION.function(arguments)`
     PartitionFunction {
-        database: Option<Ident>,
-        function: Ident,
+        /// `[database.] function`
+        function: Box<ObjectName>,
         arguments: Vec<Expr>,
     },
     /// `DEFAULT`, only as a value of INSERT, UPDATE, MERGE or an argument.
@@ -193,7 +194,7 @@ pub enum ExprKind {
     },
     /// `type::method(arguments)`, `type::property`.
     StaticMethod {
-        data_type: ObjectName,
+        data_type: Box<ObjectName>,
         method: Ident,
         arguments: Option<Vec<Expr>>,
     },
@@ -215,7 +216,7 @@ pub enum ExprKind {
     },
     /// `NEXT VALUE FOR sequence [OVER (ORDER BY ...)]`
     NextValueFor {
-        sequence: ObjectName,
+        sequence: Box<ObjectName>,
         over: Option<Box<WindowSpec>>,
     },
     AtTimeZone {
@@ -288,7 +289,7 @@ pub enum ExprKind {
     /// `UPDATE(column)` inside a trigger.
     UpdatedColumn(Ident),
     /// `CURRENT OF cursor`, only as the whole WHERE of UPDATE and DELETE.
-    CurrentOf(super::CursorName),
+    CurrentOf(Box<super::CursorName>),
 }
 
 impl ExprKind {
