@@ -9,12 +9,14 @@
 //! | [`buffer`] | sector-aligned memory (`unsafe` allowed) |
 //! | [`ticket`] | transfers under way, with buffers that go along |
 //! | [`os`] | the real environment: direct I/O by io_uring or threads |
+//! | [`sim`] | the simulated environment: one seed, faults and crashes on order |
 //!
 //! It does not know pages, nor retry: what to do about a failed request is decided above (`docs/FAULTS.md`).
 
 pub mod buffer;
 pub mod file;
 pub mod os;
+pub mod sim;
 mod stats;
 pub mod ticket;
 
