@@ -222,3 +222,6 @@ impl Log {
         self.progress.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests;

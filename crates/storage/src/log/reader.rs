@@ -54,8 +54,11 @@ impl Log {
 
     /// A reader of every durable record from `from` (a record's LSN, or any point before it that is held) on.
     pub fn reader(self: &Arc<Self>, from: Lsn) -> Result<LogReader, StorageError> {
+        if self.durable() == Lsn(0) {
+            return Ok(LogReader { walk: None, from, upto: Lsn(0), record_at: 0 });
+        }
         let vlf = self.state.lock().ring.locate(from).ok_or_else(|| damage(from, 0, "that part of the log is no longer held"))?;
-        Ok(LogReader { walk: BlockWalk::new(self.clone(), vlf), from, upto: self.durable(), record_at: 0 })
+        Ok(LogReader { walk: Some(BlockWalk::new(self.clone(), vlf)), from, upto: self.durable(), record_at: 0 })
     }
 }
 
@@ -65,7 +68,8 @@ pub(super) fn damage(at: Lsn, offset: u64, detail: &str) -> StorageError {
 
 /// Records in order.
 pub struct LogReader {
-    walk: BlockWalk,
+    /// `None` for a log nothing was ever written to.
+    walk: Option<BlockWalk>,
     from: Lsn,
     upto: Lsn,
     record_at: usize,
@@ -74,39 +78,44 @@ pub struct LogReader {
 impl LogReader {
     /// The next record; `None` at what was durable when the reader was made.
     pub fn next_record(&mut self) -> Result<Option<(Lsn, &[u8])>, StorageError> {
-        loop {
-            if self.record_at == 0 || self.record_at >= self.walk.block().len() {
-                if self.walk.position() >= self.upto || !self.next_block()? {
+        let Some(walk) = &mut self.walk else { return Ok(None) };
+        let (lsn, content) = loop {
+            if self.record_at == 0 || self.record_at >= walk.block().len() {
+                if walk.position() >= self.upto || !walk.next_block(self.upto)? {
                     return Ok(None);
                 }
                 self.record_at = BLOCK_HEADER_BYTES;
             }
-            let lsn = Lsn(self.walk.block_lsn.0 + self.record_at as u64);
-            let rest = &self.walk.block()[self.record_at..];
+            let lsn = Lsn(walk.block_lsn.0 + self.record_at as u64);
+            let rest = &walk.block()[self.record_at..];
             let length = record_length(rest.get(..RECORD_HEADER_BYTES).ok_or_else(|| damage(lsn, 0, "record header is cut"))?);
             let end = self.record_at + RECORD_HEADER_BYTES + length;
-            if end > self.walk.block().len() {
+            if end > walk.block().len() {
                 return Err(damage(lsn, 0, "record is longer than its block"));
             }
             let content = self.record_at + RECORD_HEADER_BYTES..end;
             self.record_at = end;
             if lsn >= self.from {
-                return Ok(Some((lsn, &self.walk.block()[content])));
+                break (lsn, content);
             }
-        }
+        };
+        Ok(Some((lsn, &walk.block()[content])))
     }
+}
 
-    fn next_block(&mut self) -> Result<bool, StorageError> {
-        if self.walk.advance()? {
+impl BlockWalk {
+    /// Goes to the next block below `upto`, in this VLF or the next; false if there is none.
+    fn next_block(&mut self, upto: Lsn) -> Result<bool, StorageError> {
+        if self.advance()? {
             return Ok(true);
         }
-        let at = self.walk.position();
-        let next = self.walk.log.state.lock().ring.locate(self.walk.vlf.end());
+        let at = self.position();
+        let next = self.log.state.lock().ring.locate(self.vlf.end());
         match next {
-            Some(vlf) if vlf.body() >= self.upto => Ok(false),
+            Some(vlf) if vlf.body() >= upto => Ok(false),
             Some(vlf) => {
-                self.walk.enter(vlf);
-                if self.walk.advance()? { Ok(true) } else { Err(damage(at, 0, "a durable block does not match its checksum")) }
+                self.enter(vlf);
+                if self.advance()? { Ok(true) } else { Err(damage(at, 0, "a durable block does not match its checksum")) }
             }
             None => Err(damage(at, 0, "a durable block does not match its checksum")),
         }

@@ -22,6 +22,8 @@ const CUT_BYTES: u64 = 64 * 1024;
 const VLF_BYTES_MIN: u64 = 192 * 1024;
 /// Largest VLF: truncation works in whole VLFs, so a coarse cut would hold space back (transaction-log rules).
 const VLF_BYTES_MAX: u64 = 64 << 20;
+/// VLFs that a shorter stretch is cut into, where each has the smallest size: with fewer, half of it could not be reused.
+const VLF_COUNT_SMALL: u64 = 4;
 /// VLFs that a stretch of at least 16 MB is cut into, where none is above the largest size.
 const VLF_COUNT: u64 = 16;
 /// Largest group on any log.
@@ -68,7 +70,7 @@ pub struct Ring {
 pub fn cut(offset: u64, length_bytes: u64) -> Vec<Shape> {
     let count = match length_bytes {
         0..VLF_BYTES_MIN => 0,
-        length if length < 16 << 20 => (length / (1 << 20)).max(2).min(length / VLF_BYTES_MIN),
+        length if length < 16 << 20 => (length / (1 << 20)).max(VLF_COUNT_SMALL).min(length / VLF_BYTES_MIN),
         length => VLF_COUNT.max(length.div_ceil(VLF_BYTES_MAX)),
     };
     let Some(size_bytes) = length_bytes.checked_div(count).map(|size| size / CUT_BYTES * CUT_BYTES) else { return Vec::new() };
