@@ -18,11 +18,11 @@
 pub mod batch;
 pub mod buffer;
 pub mod bulk;
-pub mod code_page;
 pub mod login;
 pub mod packet;
 pub mod prelogin;
 pub mod rpc;
+pub mod server;
 pub mod token;
 pub mod transaction;
 pub mod type_info;

@@ -7,8 +7,6 @@
 use crate::buffer::{DecodeError, Reader, Writer};
 use thawdb_types::{Collation, MaxLength, SqlType};
 
-/// `SQL_Latin1_General_CP1_CI_AS`: LCID 0x0409, ignore case, kana and width, sort order 52.
-pub const COLLATION_DEFAULT: [u8; 5] = [0x09, 0x04, 0xD0, 0x00, 0x34];
 /// fUTF8 of the collation's second 16 bits.
 const COLLATION_UTF8: u8 = 0x04;
 /// The USHORT length that stands for `max`, and for a NULL value of a USHORT-counted type.
@@ -120,7 +118,8 @@ impl TypeInfo {
             SqlType::Xml => (code::XML, ValueLength::Chunks),
             SqlType::SqlVariant => (code::SSVARIANT, ValueLength::ULong),
         };
-        Self { code, sql_type, length, utf8: false }
+        let utf8 = matches!(sql_type, SqlType::Char { collation, .. } | SqlType::VarChar { collation, .. } if collation.info().utf8);
+        Self { code, sql_type, length, utf8 }
     }
 
     /// Bytes of a value of fixed width: what the length byte of its TYPE_INFO says.
@@ -142,38 +141,30 @@ impl TypeInfo {
             SqlType::Date => {}
             SqlType::Time { scale } | SqlType::DateTime2 { scale } | SqlType::DateTimeOffset { scale } => out.put_u8(scale),
             SqlType::Decimal { precision, scale, .. } => out.extend_from_slice(&[self.width(), precision, scale]),
-            SqlType::Char { length, .. } | SqlType::VarChar { length: MaxLength::Limited(length), .. } => {
+            SqlType::Char { length, collation } | SqlType::VarChar { length: MaxLength::Limited(length), collation } => {
                 out.put_u16(length);
-                self.encode_collation(out);
+                out.extend_from_slice(&collation.tds_bytes());
             }
-            SqlType::NChar { length, .. } | SqlType::NVarChar { length: MaxLength::Limited(length), .. } => {
+            SqlType::NChar { length, collation } | SqlType::NVarChar { length: MaxLength::Limited(length), collation } => {
                 out.put_u16(length * 2);
-                self.encode_collation(out);
+                out.extend_from_slice(&collation.tds_bytes());
             }
-            SqlType::VarChar { length: MaxLength::Max, .. } | SqlType::NVarChar { length: MaxLength::Max, .. } => {
+            SqlType::VarChar { length: MaxLength::Max, collation } | SqlType::NVarChar { length: MaxLength::Max, collation } => {
                 out.put_u16(USHORT_NULL);
-                self.encode_collation(out);
+                out.extend_from_slice(&collation.tds_bytes());
             }
             SqlType::Binary { length } | SqlType::VarBinary { length: MaxLength::Limited(length) } => out.put_u16(length),
             SqlType::RowVersion => out.put_u16(8),
             SqlType::VarBinary { length: MaxLength::Max } => out.put_u16(USHORT_NULL),
-            SqlType::Text { .. } | SqlType::NText { .. } => {
+            SqlType::Text { collation } | SqlType::NText { collation } => {
                 out.put_u32(0x7FFF_FFFF);
-                self.encode_collation(out);
+                out.extend_from_slice(&collation.tds_bytes());
             }
             SqlType::Image => out.put_u32(0x7FFF_FFFF),
             SqlType::Xml => out.put_u8(0),
             SqlType::SqlVariant => out.put_u32(8009),
             _ => out.put_u8(self.width()),
         }
-    }
-
-    fn encode_collation(&self, out: &mut Vec<u8>) {
-        let mut collation = COLLATION_DEFAULT;
-        if self.utf8 {
-            collation[3] |= COLLATION_UTF8;
-        }
-        out.extend_from_slice(&collation);
     }
 
     /// Whether COLMETADATA has a table name for a column of this type.
@@ -275,8 +266,7 @@ impl TypeInfo {
 
     fn decode_text(code: u8, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let bytes = reader.u16("type length")?;
-        let utf8 = reader.array::<5>("collation")?[3] & COLLATION_UTF8 != 0;
-        let collation = Collation::DEFAULT;
+        let (collation, utf8) = decode_collation(reader)?;
         let wide = matches!(code, code::NCHAR | code::NVARCHAR);
         let bytes_max = 8000;
         if bytes != USHORT_NULL && bytes > bytes_max {
@@ -308,17 +298,19 @@ impl TypeInfo {
 
     fn decode_large(code: u8, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.u32("type length")?;
-        let mut utf8 = false;
-        let sql_type = match code {
-            code::IMAGE => SqlType::Image,
-            _ => {
-                utf8 = reader.array::<5>("collation")?[3] & COLLATION_UTF8 != 0;
-                let collation = Collation::DEFAULT;
-                if code == code::TEXT { SqlType::Text { collation } } else { SqlType::NText { collation } }
-            }
-        };
+        if code == code::IMAGE {
+            return Ok(Self { code, sql_type: SqlType::Image, length: ValueLength::TextPointer, utf8: false });
+        }
+        let (collation, utf8) = decode_collation(reader)?;
+        let sql_type = if code == code::TEXT { SqlType::Text { collation } } else { SqlType::NText { collation } };
         Ok(Self { code, sql_type, length: ValueLength::TextPointer, utf8 })
     }
+}
+
+/// A collation we do not know counts as the default one; whether its text is UTF-8 is told by its flags all the same.
+fn decode_collation(reader: &mut Reader<'_>) -> Result<(Collation, bool), DecodeError> {
+    let bytes = reader.array::<5>("collation")?;
+    Ok((Collation::by_tds_bytes(bytes).unwrap_or(Collation::DEFAULT), bytes[3] & COLLATION_UTF8 != 0))
 }
 
 fn counted(length: MaxLength) -> ValueLength {

@@ -11,11 +11,11 @@
 //! runs down the rows. Invariant V1: a value whose bytes contradict its TYPE_INFO is an error, never a guess.
 
 use crate::buffer::{DecodeError, Reader, Writer, utf16_text};
-use crate::code_page;
 use crate::type_info::{TypeInfo, USHORT_NULL, ValueLength, decimal_bytes, time_bytes};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
 use arrow_array::{Array, ArrayRef};
+use thawdb_types::collation::{decode_1252, encode_1252};
 use thawdb_types::{Scalar, SqlType};
 
 /// PLP length of NULL.
@@ -155,7 +155,7 @@ fn put_text(info: &TypeInfo, text: &str, out: &mut Vec<u8>) {
     if is_wide(info) {
         bytes.put_utf16(text);
     } else {
-        code_page::encode_1252(text, &mut bytes);
+        encode_1252(text, &mut bytes);
     }
     put_bytes(info, &bytes, out);
 }
@@ -282,7 +282,7 @@ fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, Deco
         _ if is_wide(info) => Scalar::Text(utf16_text(bytes)),
         _ if info.utf8 => Scalar::Text(String::from_utf8_lossy(bytes).into_owned()),
         SqlType::SqlVariant => return Err(wrong()),
-        _ => Scalar::Text(code_page::decode_1252(bytes)),
+        _ => Scalar::Text(decode_1252(bytes)),
     })
 }
 
