@@ -113,7 +113,7 @@ pub struct Summary {
 #[derive(Debug, Clone)]
 pub struct Violation {
     /// The run that shows it.
-    pub plan: Plan,
+    pub plan: Box<Plan>,
     /// When: "workload", "recovery 1", "check" ...
     pub stage: String,
     /// What.
@@ -122,7 +122,7 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { options, crash, faults, recovery_crashes } = &self.plan;
+        let Plan { options, crash, faults, recovery_crashes } = &*self.plan;
         write!(f, "seed {}: {} in {}; crash at {crash:?}, ", options.seed, self.message, self.stage)?;
         write!(f, "{recovery_crashes} crashes in recovery, faults {faults:?}, {options:?}")
     }
@@ -156,7 +156,7 @@ impl<W, C> Harness<W, C> {
         plan.faults.iter().for_each(|rule| sim.add_fault(rule.clone()));
         sim.crash_at(plan.crash);
         let ledger = Ledger::new();
-        let violation = |stage: &str, message: String| Violation { plan: plan.clone(), stage: stage.to_owned(), message };
+        let violation = |stage: &str, message: String| Violation { plan: Box::new(plan.clone()), stage: stage.to_owned(), message };
 
         let worked = guarded(|| (self.workload)(&sim.env(), &ledger)).map_err(|message| violation("workload", message))?;
         let interrupted = sim.is_crashed();
