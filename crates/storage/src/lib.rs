@@ -5,7 +5,9 @@
 
 mod database;
 pub mod error;
+mod hash;
 pub mod ids;
+pub mod locks;
 pub mod sort;
 
 pub use database::{
