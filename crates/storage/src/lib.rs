@@ -5,7 +5,10 @@
 
 mod database;
 pub mod error;
+mod hash;
 pub mod ids;
+pub mod locks;
+pub mod sort;
 
 pub use database::{
     BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
