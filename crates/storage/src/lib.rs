@@ -9,6 +9,7 @@ mod hash;
 pub mod ids;
 pub mod locks;
 pub mod sort;
+mod versions;
 
 pub use database::{
     BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
