@@ -96,7 +96,7 @@ async fn log_in(
         version,
         packet_bytes: PACKET_BYTES_DEFAULT,
         session_id: 0,
-        server_name: Arc::from(shared.engine.config().server_name.as_str()),
+        server_name: shared.server_name.clone(),
     };
     match outcome {
         Ok((session, info)) => {

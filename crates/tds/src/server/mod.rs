@@ -44,6 +44,8 @@ const WORKER_STACK_BYTES: usize = 8 << 20;
 /// How a server listens.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
+    /// What messages call it (`@@SERVERNAME`).
+    pub server_name: String,
     /// Where; port 0 lets the system choose.
     pub address: SocketAddr,
     /// What it shows of itself under TLS.
@@ -65,6 +67,7 @@ pub struct Server {
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
+    pub(crate) server_name: Arc<str>,
     pub(crate) encryption: Encryption,
     pub(crate) tls: tls::TlsConfigs,
 }
@@ -93,7 +96,7 @@ impl Server {
             .build()?;
         let listener = runtime.block_on(TcpListener::bind(config.address))?;
         let tls = tls::TlsConfigs::new(&config.certificate).map_err(io::Error::other)?;
-        let shared = Arc::new(Shared { engine, encryption: config.encryption, tls });
+        let shared = Arc::new(Shared { engine, server_name: Arc::from(config.server_name), encryption: config.encryption, tls });
         Ok(Self { runtime, listener, shared, stop: watch::channel(false).0 })
     }
 
