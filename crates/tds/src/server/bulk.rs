@@ -17,8 +17,16 @@ pub(crate) const PACKETS_WAITING_MAX: usize = 64;
 /// Rows handed to the engine at a time.
 const ROWS_PER_BATCH: usize = 4096;
 
-/// Loads until the message ends. `None` from the decoder's side means that the client broke the protocol.
-pub(crate) fn run(session: &mut Session, packets: &Receiver<Vec<u8>>, peer: &Peer) -> Outcome {
+/// What the connection's task hands over.
+pub(crate) enum Piece {
+    /// Data of a packet.
+    Data(Vec<u8>),
+    /// The client has given the load up.
+    Cancelled,
+}
+
+/// Loads until the message ends. A load without its DONE breaks the protocol.
+pub(crate) fn run(session: &mut Session, packets: &Receiver<Piece>, peer: &Peer) -> Outcome {
     let mut sink = ResponseSink::new(peer.clone());
     let outcome = load(session, packets, peer, &mut sink);
     match outcome {
@@ -29,6 +37,7 @@ pub(crate) fn run(session: &mut Session, packets: &Receiver<Vec<u8>>, peer: &Pee
             sink.message(&error);
             sink.plain_done(true);
         }
+        Err(Failure::Cancelled) => sink.plain_done(true),
         Err(Failure::Protocol) => return Outcome::Close,
     }
     sink.finish();
@@ -37,6 +46,7 @@ pub(crate) fn run(session: &mut Session, packets: &Receiver<Vec<u8>>, peer: &Pee
 
 enum Failure {
     Sql(SqlError),
+    Cancelled,
     Protocol,
 }
 
@@ -46,13 +56,16 @@ impl From<SqlError> for Failure {
     }
 }
 
-fn load(session: &mut Session, packets: &Receiver<Vec<u8>>, peer: &Peer, sink: &mut ResponseSink) -> Result<(), Failure> {
+fn load(session: &mut Session, packets: &Receiver<Piece>, peer: &Peer, sink: &mut ResponseSink) -> Result<(), Failure> {
     let mut loader = session.bulk_load()?;
     let mut decoder = BulkDecoder::new(peer.version);
     let mut pending: Option<PendingRows> = None;
     let mut over = false;
-    for packet in packets {
-        decoder.push(&packet);
+    for piece in packets {
+        match piece {
+            Piece::Data(data) => decoder.push(&data),
+            Piece::Cancelled => return Err(Failure::Cancelled),
+        }
         while let Some(item) = decoder.next_item().map_err(|_| Failure::Protocol)? {
             match item {
                 BulkItem::Columns(columns) => pending = Some(PendingRows::new(&columns, loader.columns())?),

@@ -202,6 +202,15 @@ struct Connection {
     stop: watch::Receiver<bool>,
 }
 
+/// What came while a request ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interruption {
+    /// The client wants the request to end.
+    Attention,
+    /// The client has left, or broken the protocol.
+    Gone,
+}
+
 /// What a worker gives back.
 type Worker = JoinHandle<(Session, Outcome)>;
 
@@ -245,30 +254,44 @@ impl Connection {
             let outcome = request::run(&mut session, &message, &peer);
             (session, outcome)
         });
-        self.watch(worker).await
+        self.watch(worker, None).await
     }
 
-    /// Waits for the worker; meanwhile an attention, or the client's leaving, cancels it.
-    async fn watch(&mut self, mut worker: Worker) -> Result<(), Closed> {
-        let mut attention = false;
+    /// Waits for the worker; meanwhile an attention, or the client's leaving, cancels it. Anything else a client sends
+    /// before it has its answer breaks the protocol.
+    async fn watch(&mut self, mut worker: Worker, mut interrupted: Option<Interruption>) -> Result<(), Closed> {
         let (session, outcome) = loop {
+            if interrupted.is_none() {
+                interrupted = self.interruption();
+                if interrupted.is_some() {
+                    self.cancel.cancel();
+                }
+            }
             tokio::select! {
                 biased;
                 done = &mut worker => break done?,
-                read = self.peer.transport.read(&mut self.framer), if !attention => {
-                    let wanted = read.is_err() || matches!(self.framer.next_packet(), Ok(Some(p)) if p.packet_type == PacketType::Attention);
-                    if wanted {
-                        attention = true;
+                read = self.peer.transport.read(&mut self.framer), if interrupted.is_none() => {
+                    if read.is_err() {
+                        interrupted = Some(Interruption::Gone);
                         self.cancel.cancel();
                     }
                 }
             }
         };
         self.session = Some(session);
-        if let Outcome::Close = outcome {
-            return Err(Closed);
+        match (outcome, interrupted) {
+            (Outcome::Close, _) | (_, Some(Interruption::Gone)) => Err(Closed),
+            (Outcome::Ready, Some(Interruption::Attention)) => self.acknowledge_attention().await,
+            (Outcome::Ready, None) => Ok(()),
         }
-        if attention { self.acknowledge_attention().await } else { Ok(()) }
+    }
+
+    fn interruption(&mut self) -> Option<Interruption> {
+        match self.framer.next_packet() {
+            Ok(None) => None,
+            Ok(Some(packet)) if packet.packet_type == PacketType::Attention => Some(Interruption::Attention),
+            Ok(Some(_)) | Err(_) => Some(Interruption::Gone),
+        }
     }
 
     async fn acknowledge_attention(&mut self) -> Result<(), Closed> {
@@ -290,28 +313,38 @@ impl Connection {
             (session, outcome)
         });
         let mut packet = first;
-        loop {
-            let last = packet.is_last();
-            if packet.packet_type != PacketType::BulkLoad || !hand_over(&sender, packet.data).await || last {
-                break;
+        let interrupted = loop {
+            match packet.packet_type {
+                PacketType::BulkLoad => {}
+                PacketType::Attention => {
+                    hand_over(&sender, bulk::Piece::Cancelled).await;
+                    break Some(Interruption::Attention);
+                }
+                _ => break Some(Interruption::Gone),
             }
-            let Some(next) = self.next_packet().await? else { break };
-            packet = next;
-        }
+            let last = packet.is_last();
+            hand_over(&sender, bulk::Piece::Data(packet.data)).await;
+            if last {
+                break None;
+            }
+            match self.next_packet().await {
+                Ok(Some(next)) => packet = next,
+                Ok(None) | Err(Closed) => break Some(Interruption::Gone),
+            }
+        };
         drop(sender);
-        self.watch(worker).await
+        self.watch(worker, interrupted).await
     }
 }
 
-/// False if the worker takes no more.
-async fn hand_over(sender: &SyncSender<Vec<u8>>, data: Vec<u8>) -> bool {
-    let mut data = data;
+/// Waits for room; a worker that has given up takes no more, and what is left of the load is dropped.
+async fn hand_over(sender: &SyncSender<bulk::Piece>, piece: bulk::Piece) {
+    let mut piece = piece;
     loop {
-        match sender.try_send(data) {
-            Ok(()) => return true,
-            Err(TrySendError::Disconnected(_)) => return false,
+        match sender.try_send(piece) {
+            Ok(()) | Err(TrySendError::Disconnected(_)) => return,
             Err(TrySendError::Full(back)) => {
-                data = back;
+                piece = back;
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
