@@ -145,7 +145,7 @@ fn operand_decimal(sql_type: &SqlType, other: &SqlType) -> Option<(u8, u8)> {
 pub fn concatenation_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     let binary = |t: &SqlType| matches!(t, SqlType::Binary { .. } | SqlType::VarBinary { .. });
     let both_text = left.is_text() && right.is_text();
-    if !both_text && !(binary(left) && binary(right)) {
+    if !(both_text || binary(left) && binary(right)) {
         return None;
     }
     let unicode = left.is_unicode() || right.is_unicode();

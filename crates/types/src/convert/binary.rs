@@ -177,7 +177,7 @@ pub(super) fn from_text(text: &str, from: &SqlType, to: &SqlType, options: &Conv
 
 fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let value = |digit: u8| char::from(digit).to_digit(16).map(|v| v as u8);

@@ -125,7 +125,8 @@ pub(super) fn to_text(value: &Scalar, from: &SqlType, to: &SqlType, options: &Co
     }
     match (from, value) {
         (SqlType::TinyInt | SqlType::SmallInt | SqlType::Int, _) if !to.is_unicode() => Ok(Scalar::Text(fit_text("*".into(), to))),
-        (SqlType::Money | SqlType::SmallMoney, _) => Err(message(234, &[&to.message_name()])),
+        (SqlType::Money, _) => Err(message(234, &[&to.message_name()])),
+        (SqlType::SmallMoney, _) => Err(message(292, &[&to.message_name()])),
         (_, Scalar::Real(v)) => Err(message(232, &[&to.message_name(), v])),
         (_, Scalar::Float(v)) => Err(message(232, &[&to.message_name(), v])),
         (SqlType::Decimal { .. }, _) => Err(message(8115, &[&"numeric", &to.message_name()])),
@@ -328,8 +329,7 @@ fn money_from_text(trimmed: &str, to: &SqlType) -> Result<Scalar, SqlError> {
     let syntax = || message(if small { 293 } else { 235 }, &[]);
     let mut negative = false;
     let mut rest = trimmed;
-    loop {
-        let Some(first) = rest.chars().next() else { break };
+    while let Some(first) = rest.chars().next() {
         match first {
             '-' if !negative => negative = true,
             '+' | ' ' | '$' | '\u{A2}'..='\u{A5}' | '\u{20A0}'..='\u{20BF}' => {}
@@ -348,7 +348,7 @@ fn money_from_text(trimmed: &str, to: &SqlType) -> Result<Scalar, SqlError> {
     let limit = if small { i128::from(i32::MAX) } else { i128::from(i64::MAX) };
     match value.filter(|v| (-limit - 1..=limit).contains(v)) {
         Some(v) => Ok(Scalar::Money(v as i64)),
-        None if small => Err(message(294, &[&"varchar", &"smallmoney"])),
+        None if small => Err(message(294, &[])),
         None => Err(message(236, &[])),
     }
 }
