@@ -3,5 +3,7 @@
 //! A [`Catalog`] is a snapshot: DDL makes a new one. The tables it is kept in are trees of `storage` like any other.
 
 pub mod defs;
+pub mod layout;
 
+pub use layout::{ColumnPlace, TreeLayout};
 pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
