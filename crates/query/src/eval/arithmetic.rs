@@ -10,6 +10,7 @@ use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int16Type, Int32Type, 
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_buffer::NullBuffer;
 use std::sync::Arc;
+use thawdb_types::arithmetic::{Operator, arithmetic};
 use thawdb_types::error::message;
 use thawdb_types::{Scalar, SqlError, SqlType, array_from_scalar};
 
@@ -86,24 +87,21 @@ pub(super) fn scalar(
     use Scalar as S;
     let found = match (left, right) {
         (S::Null, _) | (_, S::Null) => return Ok(S::Null),
-        (S::Int(a), S::Int(b)) => a.apply(op, *b).map(S::Int),
-        (S::BigInt(a), S::BigInt(b)) => a.apply(op, *b).map(S::BigInt),
-        (S::SmallInt(a), S::SmallInt(b)) => a.apply(op, *b).map(S::SmallInt),
-        (S::TinyInt(a), S::TinyInt(b)) => a.apply(op, *b).map(S::TinyInt),
+        (S::Int(a), S::Int(b)) if *result == SqlType::Int => a.apply(op, *b).map(S::Int),
+        (S::BigInt(a), S::BigInt(b)) if *result == SqlType::BigInt => a.apply(op, *b).map(S::BigInt),
+        (S::SmallInt(a), S::SmallInt(b)) if *result == SqlType::SmallInt => a.apply(op, *b).map(S::SmallInt),
+        (S::TinyInt(a), S::TinyInt(b)) if *result == SqlType::TinyInt => a.apply(op, *b).map(S::TinyInt),
         (S::Float(a), S::Float(b)) => a.apply(op, *b).map(S::Float),
-        (S::Bit(a), S::Bit(b)) => Ok(S::Bit(match op {
-            ArithmeticOp::BitAnd => a & b,
-            ArithmeticOp::BitOr => a | b,
-            _ => a ^ b,
-        })),
-        _ => return by_types(op, left, left_type, right, right_type, result),
+        _ => return by_types(op, (left, left_type), (right, right_type), result),
     };
     found.map_err(|trouble| trouble.to_sql(result))
 }
 
 /// Whether [`vector`] can do it.
 pub(super) fn has_kernel(left: &SqlType, right: &SqlType, result: &SqlType) -> bool {
-    left == result && right == result && matches!(result, SqlType::TinyInt | SqlType::SmallInt | SqlType::Int | SqlType::BigInt | SqlType::Float)
+    left == result
+        && right == result
+        && matches!(result, SqlType::TinyInt | SqlType::SmallInt | SqlType::Int | SqlType::BigInt | SqlType::Float)
 }
 
 /// `left op right` for all rows; all three have one integer type or float.
@@ -151,24 +149,16 @@ pub(super) fn bit_not(value: &Scalar) -> Scalar {
     }
 }
 
-/// `-value`.
-pub(super) fn negate(value: &Scalar, sql_type: &SqlType) -> Result<Scalar, SqlError> {
-    use Scalar as S;
-    Ok(match value {
-        S::SmallInt(v) => S::SmallInt(v.checked_neg().ok_or_else(|| Trouble::Overflow.to_sql(sql_type))?),
-        S::Int(v) => S::Int(v.checked_neg().ok_or_else(|| Trouble::Overflow.to_sql(sql_type))?),
-        S::BigInt(v) => S::BigInt(v.checked_neg().ok_or_else(|| Trouble::Overflow.to_sql(sql_type))?),
-        S::TinyInt(0) => S::TinyInt(0),
-        S::TinyInt(_) => return Err(Trouble::Overflow.to_sql(sql_type)),
-        S::Decimal(v) => S::Decimal(-v),
-        S::Money(v) => S::Money(v.checked_neg().ok_or_else(|| Trouble::Overflow.to_sql(sql_type))?),
-        S::Real(v) => S::Real(-v),
-        S::Float(v) => S::Float(-v),
-        _ => S::Null,
-    })
-}
-
-fn by_types(op: ArithmeticOp, _l: &Scalar, left_type: &SqlType, _r: &Scalar, right_type: &SqlType, result: &SqlType) -> Result<Scalar, SqlError> {
-    let _ = (op, result);
-    Err(message(402, &[&left_type.message_name(), &right_type.message_name(), &"arithmetic"]))
+fn by_types(op: ArithmeticOp, left: (&Scalar, &SqlType), right: (&Scalar, &SqlType), result: &SqlType) -> Result<Scalar, SqlError> {
+    let operator = match op {
+        ArithmeticOp::Add => Operator::Add,
+        ArithmeticOp::Subtract => Operator::Subtract,
+        ArithmeticOp::Multiply => Operator::Multiply,
+        ArithmeticOp::Divide => Operator::Divide,
+        ArithmeticOp::Modulo => Operator::Modulo,
+        ArithmeticOp::BitAnd => Operator::BitAnd,
+        ArithmeticOp::BitOr => Operator::BitOr,
+        ArithmeticOp::BitXor => Operator::BitXor,
+    };
+    arithmetic(operator, left, right, result)
 }

@@ -86,12 +86,9 @@ fn with_value(op: CompareOp, array: &ArrayRef, value: &Scalar, sql_type: &SqlTyp
         Scalar::TinyInt(v) => primitive_value::<UInt8Type>(op, array, *v),
         Scalar::SmallInt(v) => primitive_value::<Int16Type>(op, array, *v),
         Scalar::Int(v) | Scalar::Date(v) => primitive_value::<Int32Type>(op, array, *v),
-        Scalar::BigInt(v)
-        | Scalar::Money(v)
-        | Scalar::Time(v)
-        | Scalar::DateTime(v)
-        | Scalar::SmallDateTime(v)
-        | Scalar::DateTime2(v) => primitive_value::<Int64Type>(op, array, *v),
+        Scalar::BigInt(v) | Scalar::Money(v) | Scalar::Time(v) | Scalar::DateTime(v) | Scalar::SmallDateTime(v) | Scalar::DateTime2(v) => {
+            primitive_value::<Int64Type>(op, array, *v)
+        }
         Scalar::Decimal(v) => primitive_value::<Decimal128Type>(op, array, *v),
         Scalar::Real(v) => primitive_value::<Float32Type>(op, array, *v),
         Scalar::Float(v) => primitive_value::<Float64Type>(op, array, *v),
@@ -127,7 +124,13 @@ fn with_column(op: CompareOp, left: &ArrayRef, right: &ArrayRef, sql_type: &SqlT
     }
 }
 
-fn text<'a>(op: CompareOp, rows: usize, pair: impl Fn(usize) -> (&'a str, &'a str), nulls: Option<&NullBuffer>, sql_type: &SqlType) -> Mask {
+fn text<'a>(
+    op: CompareOp,
+    rows: usize,
+    pair: impl Fn(usize) -> (&'a str, &'a str),
+    nulls: Option<&NullBuffer>,
+    sql_type: &SqlType,
+) -> Mask {
     let collation = sql_type.collation().unwrap_or(Collation::DEFAULT);
     let valid = |row: usize| nulls.is_none_or(|n| n.is_valid(row));
     let bits = match op {
@@ -190,7 +193,9 @@ mod tests {
     #[test]
     fn operators_mirror() {
         let array: ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![Some(1), None, Some(3)]));
-        for op in [CompareOp::Equal, CompareOp::NotEqual, CompareOp::Less, CompareOp::LessOrEqual, CompareOp::Greater, CompareOp::GreaterOrEqual] {
+        for op in
+            [CompareOp::Equal, CompareOp::NotEqual, CompareOp::Less, CompareOp::LessOrEqual, CompareOp::Greater, CompareOp::GreaterOrEqual]
+        {
             for value in 0..5 {
                 let value = Datum::Value(Scalar::Int(value));
                 let column = Datum::Array(array.clone());

@@ -4,9 +4,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
 use arrow_array::{ArrayRef, PrimitiveArray};
 use std::sync::Arc;
-use thawdb_types::collation::utf16_length;
+use thawdb_types::convert::{ConvertOptions, convert, fit_text};
 use thawdb_types::error::message;
-use thawdb_types::{MaxLength, Scalar, SqlError, SqlType};
+use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// `value` of type `from` as `to`; with `attempt` NULL instead of an error.
 pub(crate) fn scalar(value: Scalar, from: &SqlType, to: &SqlType, style: i32, attempt: bool) -> Result<Scalar, SqlError> {
@@ -15,7 +15,7 @@ pub(crate) fn scalar(value: Scalar, from: &SqlType, to: &SqlType, style: i32, at
     }
     let result = match integer(&value, to) {
         Some(result) => result,
-        None => by_types(value, from, to, style),
+        None => by_types(&value, from, to, style),
     };
     if attempt { Ok(result.unwrap_or(Scalar::Null)) } else { result }
 }
@@ -75,36 +75,18 @@ pub(super) fn vector(array: &ArrayRef, from: &SqlType, to: &SqlType) -> ArrayRef
 }
 
 /// `value` without what lies beyond the length of `sql_type`: how results of string operators are cut, silently.
-pub(super) fn cut(value: Scalar, sql_type: &SqlType) -> Scalar {
-    match (value, sql_type) {
-        (Scalar::Text(mut text), SqlType::VarChar { length: MaxLength::Limited(n), .. } | SqlType::NVarChar { length: MaxLength::Limited(n), .. }) => {
-            let most = usize::from(*n);
-            if text.len() > most && utf16_length(&text) > most {
-                text.truncate(byte_of_unit(&text, most));
-            }
-            Scalar::Text(text)
-        }
-        (Scalar::Binary(mut bytes), SqlType::VarBinary { length: MaxLength::Limited(n) }) => {
-            bytes.truncate(usize::from(*n));
+pub(crate) fn cut(value: Scalar, sql_type: &SqlType) -> Scalar {
+    match value {
+        Scalar::Text(text) if sql_type.length().is_some_and(|n| text.len() > usize::from(n)) => Scalar::Text(fit_text(text, sql_type)),
+        Scalar::Binary(mut bytes) => {
+            bytes.truncate(sql_type.length().map_or(usize::MAX, usize::from));
             Scalar::Binary(bytes)
         }
-        (other, _) => other,
+        other => other,
     }
 }
 
-/// Byte position of the UTF-16 unit `unit`, or the end; a pair of surrogates is not parted.
-fn byte_of_unit(text: &str, unit: usize) -> usize {
-    let mut units = 0;
-    for (at, c) in text.char_indices() {
-        units += c.len_utf16();
-        if units > unit {
-            return at;
-        }
-    }
-    text.len()
-}
-
-fn by_types(value: Scalar, from: &SqlType, to: &SqlType, style: i32) -> Result<Scalar, SqlError> {
-    let _ = style;
-    if from == to { Ok(value) } else { Err(message(529, &[&from.message_name(), &to.message_name()])) }
+fn by_types(value: &Scalar, from: &SqlType, to: &SqlType, style: i32) -> Result<Scalar, SqlError> {
+    let options = if style == 0 { ConvertOptions::default() } else { ConvertOptions::with_style(style) };
+    convert(value, from, to, &options)
 }

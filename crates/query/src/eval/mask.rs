@@ -85,7 +85,9 @@ pub(super) fn mask<'p>(expr: &'p Expr, batch: &Batch, cx: &mut Cx<'p, '_>) -> Re
             let (a, b) = (eval(left, batch, cx)?, eval(right, batch, cx)?);
             Ok(compare_masks(*op, &a, &b, &left.sql_type, batch.rows))
         }
-        ExprKind::IsNull { operand, negated } if !is_row_independent(operand) => Ok(is_null(&eval(operand, batch, cx)?, *negated, batch.rows)),
+        ExprKind::IsNull { operand, negated } if !is_row_independent(operand) => {
+            Ok(is_null(&eval(operand, batch, cx)?, *negated, batch.rows))
+        }
         ExprKind::InList { operand, list, negated } if !is_row_independent(operand) => in_list(operand, list, *negated, batch, cx),
         ExprKind::Like { operand, pattern, escape, negated }
             if is_row_independent(pattern) && escape.as_deref().is_none_or(is_row_independent) && !is_row_independent(operand) =>

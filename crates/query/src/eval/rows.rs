@@ -7,6 +7,7 @@ use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::functions::call::Call;
 use arrow_array::ArrayRef;
 use std::cmp::Ordering;
+use thawdb_types::arithmetic::negate;
 use thawdb_types::collation::like;
 use thawdb_types::compare::{compare, compare_sql};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, scalar_at};
@@ -35,7 +36,7 @@ pub(crate) fn eval_row<'p>(expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>)
             let (a, b) = (eval_row(left, row, cx)?, eval_row(right, row, cx)?);
             arithmetic::scalar(*op, &a, &left.sql_type, &b, &right.sql_type, &expr.sql_type)
         }
-        ExprKind::Negate(operand) => arithmetic::negate(&eval_row(operand, row, cx)?, &expr.sql_type),
+        ExprKind::Negate(operand) => negate(&eval_row(operand, row, cx)?, &expr.sql_type),
         ExprKind::BitNot(operand) => Ok(arithmetic::bit_not(&eval_row(operand, row, cx)?)),
         ExprKind::Concat(left, right) => concat(eval_row(left, row, cx)?, eval_row(right, row, cx)?, &expr.sql_type),
         ExprKind::Compare { op, left, right } => {

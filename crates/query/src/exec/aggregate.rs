@@ -17,9 +17,9 @@ use crate::exec::keys::{KeyColumns, for_each_integer, is_integer_like};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::{Aggregate, Expr};
 use crate::phys::Node;
-use arrow_array::{Array, ArrayRef};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt8Type;
+use arrow_array::{Array, ArrayRef};
 use std::collections::VecDeque;
 use thawdb_types::{ColumnBuilder, SqlError, SqlType, scalar_at};
 
@@ -30,7 +30,10 @@ enum GroupTable {
     One,
     /// Group of each byte value, the last for NULL.
     Byte(Box<[u32; 257]>),
-    Int { table: IntTable, null: u32 },
+    Int {
+        table: IntTable,
+        null: u32,
+    },
     Bytes(KeyTable),
 }
 

@@ -3,10 +3,10 @@
 //! Right rows of many left rows are gathered before they are joined, so that a look-up that gives one row a time still
 //! makes batches. A right side that looks at nothing outside runs once and is kept.
 
+use crate::exec::batch::Rows;
 use crate::exec::correlation::refers_outside;
 use crate::exec::cx::{OuterRow, shared_columns};
 use crate::exec::pairs::{Candidates, PAIRS_AIM, Pairs};
-use crate::exec::batch::Rows;
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::Expr;
 use crate::phys::{JoinKind, Node};

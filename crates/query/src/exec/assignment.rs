@@ -1,14 +1,14 @@
 //! Values on their way into a column: converted, checked for length and NULL, padded.
 //!
-//! Unlike CAST an assignment never shortens text: what does not fit is 2628. Blanks at the end of a text and zeros at the
-//! end of a binary may be cut, as SQL Server does. char, nchar and binary are filled up to their length.
+//! Unlike CAST an assignment never shortens text: what does not fit is 2628. Blanks at the end of a
+//! text may be cut, as SQL Server does. char, nchar and binary are filled up to their length.
 
 use crate::eval::convert_scalar;
 use crate::exec::Cx;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use thawdb_catalog::{ColumnDef, TableDef};
-use thawdb_types::collation::utf16_length;
+use thawdb_types::convert::{cut_value, fit_text, would_truncate};
 use thawdb_types::error::message;
 use thawdb_types::{ColumnBuilder, MaxLength, Scalar, SqlError, SqlType, scalar_at};
 
@@ -43,9 +43,7 @@ pub(super) fn fit(table: &TableDef, column: &ColumnDef, array: &ArrayRef, from: 
     for row in 0..array.len() {
         let value = scalar_at(array.as_ref(), row, from);
         let value = if from == to || value.is_null() { value } else { convert_scalar(value, from, &unlimited(from, to), 0, false)? };
-        builder.append(&fit_length(value, to).map_err(|cut| {
-            message(2628, &[&full_name(table, cx), &column.name, &cut])
-        })?);
+        builder.append(&fit_length(value, to).map_err(|cut| message(2628, &[&full_name(table, cx), &column.name, &cut]))?);
     }
     Ok(builder.finish())
 }
@@ -73,7 +71,8 @@ fn fits_as_it_is(array: &ArrayRef, sql_type: &SqlType) -> bool {
         return false;
     }
     // Bytes of UTF-8 are never fewer than the units that count.
-    let offsets = if sql_type.collation().is_some() { array.as_string::<i32>().value_offsets() } else { array.as_binary::<i32>().value_offsets() };
+    let offsets =
+        if sql_type.collation().is_some() { array.as_string::<i32>().value_offsets() } else { array.as_binary::<i32>().value_offsets() };
     offsets.windows(2).all(|pair| (pair[1] - pair[0]) as usize <= most)
 }
 
@@ -91,50 +90,19 @@ fn unlimited(from: &SqlType, to: &SqlType) -> SqlType {
     }
 }
 
-/// `value` brought to the length of its column; what would be left of a text that is too long otherwise.
+/// `value` brought to the length of its column; what would be left of a value that is too long otherwise.
 fn fit_length(value: Scalar, sql_type: &SqlType) -> Result<Scalar, String> {
-    let Some((most, padded)) = limit(sql_type) else { return Ok(value) };
-    match value {
-        Scalar::Text(mut text) => {
-            let units = utf16_length(&text);
-            if units > most {
-                let kept = text.trim_end_matches(' ');
-                let kept_units = utf16_length(kept);
-                if kept_units > most {
-                    return Err(first_units(&text, most).to_owned());
-                }
-                let kept = kept.len() + (most - kept_units);
-                text.truncate(kept);
-            } else if padded {
-                text.extend(std::iter::repeat_n(' ', most - units));
-            }
-            Ok(Scalar::Text(text))
-        }
-        Scalar::Binary(mut bytes) => {
-            if bytes.len() > most {
-                if bytes[most..].iter().any(|b| *b != 0) {
-                    return Err(String::new());
-                }
-                bytes.truncate(most);
-            } else if padded {
-                bytes.resize(most, 0);
-            }
-            Ok(Scalar::Binary(bytes))
-        }
-        other => Ok(other),
+    if would_truncate(&value, sql_type) {
+        return Err(cut_value(&value, sql_type));
     }
-}
-
-/// The first `units` UTF-16 units of a text.
-fn first_units(text: &str, units: usize) -> &str {
-    let mut seen = 0;
-    for (at, c) in text.char_indices() {
-        seen += c.len_utf16();
-        if seen > units {
-            return &text[..at];
+    Ok(match value {
+        Scalar::Text(text) => Scalar::Text(fit_text(text, sql_type)),
+        Scalar::Binary(mut bytes) if matches!(sql_type, SqlType::Binary { .. }) => {
+            bytes.resize(usize::from(sql_type.length().unwrap_or(0)), 0);
+            Scalar::Binary(bytes)
         }
-    }
-    text
+        other => other,
+    })
 }
 
 #[cfg(test)]

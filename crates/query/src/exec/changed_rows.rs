@@ -89,7 +89,13 @@ impl<'p> ChangedRows<'p> {
     }
 
     /// The input row that the newest state of a row gives.
-    fn read_again(&mut self, writer: &TableWriter<'p>, old: Batch, block: RowBlock, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+    fn read_again(
+        &mut self,
+        writer: &TableWriter<'p>,
+        old: Batch,
+        block: RowBlock,
+        cx: &mut Cx<'p, '_>,
+    ) -> Result<Option<Batch>, SqlError> {
         let Some((scan, steps)) = &mut self.again else {
             return self.with_newest(writer, old, block, cx).map(Some);
         };
@@ -117,8 +123,7 @@ impl<'p> ChangedRows<'p> {
         let blocks = [block];
         for (column, at) in self.old_columns.iter().enumerate() {
             let wanted = Wanted::Column { place: layout.place(column), sql_type: table.columns[column].sql_type };
-            old.columns[*at] =
-                decode(layout, &wanted, &blocks, None, &view).map_err(|e| cx.host.storage_error(table.database, e.0))?;
+            old.columns[*at] = decode(layout, &wanted, &blocks, None, &view).map_err(|e| cx.host.storage_error(table.database, e.0))?;
         }
         Ok(old)
     }

@@ -8,7 +8,6 @@
 
 use crate::context::StatementHost;
 
-
 use crate::exec::{Operator, correlation};
 use crate::phys::Node;
 use arrow_array::ArrayRef;

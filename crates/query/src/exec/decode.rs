@@ -107,9 +107,14 @@ impl KeyedRows for Picked<'_> {
 /// What a scan reads: a column of the table, or the locator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    Column { place: ColumnPlace, sql_type: SqlType },
+    Column {
+        place: ColumnPlace,
+        sql_type: SqlType,
+    },
     /// The row's whole key.
-    Locator { of_secondary: bool },
+    Locator {
+        of_secondary: bool,
+    },
 }
 
 /// Column `wanted` of the rows of `blocks`: of all of them, or of `picks` only.

@@ -151,9 +151,7 @@ impl<'p> HashJoin<'p> {
     fn key_arrays(&self, batch: &Batch, of_left: bool, cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
         match self.keys {
             JoinKeys::Exprs(keys) => keys.iter().map(|(l, r)| eval_array(if of_left { l } else { r }, batch, cx)).collect(),
-            JoinKeys::Columns(keys) => {
-                Ok(keys.iter().map(|(l, r)| batch.columns[if of_left { *l } else { *r }].clone()).collect())
-            }
+            JoinKeys::Columns(keys) => Ok(keys.iter().map(|(l, r)| batch.columns[if of_left { *l } else { *r }].clone()).collect()),
         }
     }
 

@@ -21,9 +21,9 @@ mod assign;
 mod assignment;
 mod changed_rows;
 mod concatenate;
-mod distinct;
 mod decode;
 mod delete;
+mod distinct;
 mod filter;
 mod hash_join;
 mod insert;
@@ -49,10 +49,10 @@ mod values;
 mod tests;
 
 pub use batch::{BATCH_ROWS, Rows};
-pub use thawdb_types::Batch;
 pub(crate) use correlation::is_row_independent;
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
+pub use thawdb_types::Batch;
 
 use crate::context::StatementHost;
 use crate::expr::Expr;
@@ -138,10 +138,7 @@ impl<'p> Execution<'p> {
 }
 
 fn counts_own_rows(plan: &Node) -> bool {
-    matches!(
-        plan.kind,
-        NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } | NodeKind::AssignVariables { .. }
-    )
+    matches!(plan.kind, NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } | NodeKind::AssignVariables { .. })
 }
 
 /// Value of an expression that names no column: what IF, WHILE, SET, PRINT and parameters need. Makes no array.
@@ -179,9 +176,7 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         NodeKind::StreamAggregate { input, keys, aggregates } => Box::new(aggregate::Aggregation::streamed(input, keys, aggregates)),
         NodeKind::Distinct { input } => Box::new(distinct::Distinct::new(input)),
         NodeKind::Sort { input, keys } => Box::new(sort::Sort::new(input, keys)),
-        NodeKind::TopN { input, keys, limit, percent, with_ties } => {
-            Box::new(top_n::TopN::new(input, keys, limit, *percent, *with_ties))
-        }
+        NodeKind::TopN { input, keys, limit, percent, with_ties } => Box::new(top_n::TopN::new(input, keys, limit, *percent, *with_ties)),
         NodeKind::Limit { input, offset, limit, percent } => {
             Box::new(limit::Limit::new(build(input), offset.as_ref(), limit.as_ref(), *percent))
         }
@@ -189,7 +184,11 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         NodeKind::SetDifference { left, right, keep } => Box::new(set_difference::SetDifference::new(left, right, *keep)),
         NodeKind::SingleRow { input } => Box::new(single_row::SingleRow::new(input)),
         NodeKind::AssignVariables { input, assignments } => Box::new(assign::AssignVariables::new(build(input), assignments)),
-        NodeKind::TableScan { .. } | NodeKind::Window { .. } | NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } => build_stored(node),
+        NodeKind::TableScan { .. }
+        | NodeKind::Window { .. }
+        | NodeKind::Insert { .. }
+        | NodeKind::Update { .. }
+        | NodeKind::Delete { .. } => build_stored(node),
     }
 }
 
@@ -211,14 +210,9 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
 /// What a scan node asks for.
 fn scan_spec(node: &Node) -> Option<table_scan::ScanSpec<'_>> {
     match &node.kind {
-        NodeKind::TableScan { table, index, ranges, columns, residual, backward, for_update: _ } => Some(table_scan::ScanSpec {
-            table,
-            index: *index,
-            ranges,
-            columns,
-            residual: residual.as_ref(),
-            backward: *backward,
-        }),
+        NodeKind::TableScan { table, index, ranges, columns, residual, backward, for_update: _ } => {
+            Some(table_scan::ScanSpec { table, index: *index, ranges, columns, residual: residual.as_ref(), backward: *backward })
+        }
         _ => None,
     }
 }

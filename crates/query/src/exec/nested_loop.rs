@@ -1,7 +1,7 @@
 //! Join by any predicate: each left row against every right row, which are kept in memory (701 beyond the grant).
 
-use crate::exec::pairs::{Candidates, PAIRS_AIM, Pairs};
 use crate::exec::batch::Rows;
+use crate::exec::pairs::{Candidates, PAIRS_AIM, Pairs};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::Expr;
 use crate::phys::{JoinKind, Node, OutputColumn};
@@ -24,11 +24,7 @@ impl<'p> NestedLoopJoin<'p> {
 }
 
 /// All rows of an operator in one batch, within the grant.
-pub(super) fn collect<'p>(
-    operator: &mut BoxOperator<'p>,
-    columns: &'p [OutputColumn],
-    cx: &mut Cx<'p, '_>,
-) -> Result<Batch, SqlError> {
+pub(super) fn collect<'p>(operator: &mut BoxOperator<'p>, columns: &'p [OutputColumn], cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
     let (mut batches, mut bytes) = (Vec::new(), 0);
     while let Some(batch) = operator.next(cx)? {
         bytes += batch.memory_bytes();

@@ -1,6 +1,5 @@
 //! At most one row (512 otherwise), and exactly one: NULLs stand in for none. The shape of a scalar subquery.
 
-
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::phys::{Node, OutputColumn};
 use thawdb_types::error::message;

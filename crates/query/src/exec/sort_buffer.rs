@@ -8,9 +8,9 @@
 //! codec's keys are prefix-free.
 
 use crate::eval::eval_array;
-use crate::exec::{Batch, Cx};
 use crate::exec::batch::Rows;
 use crate::exec::keys::encode_order;
+use crate::exec::{Batch, Cx};
 use crate::phys::SortKey;
 use arrow_array::ArrayRef;
 use arrow_select::interleave::interleave;
@@ -90,10 +90,7 @@ impl<'p> SortBuffer<'p> {
     pub(super) fn sort(&mut self) {
         let arena = &self.arena;
         self.entries.sort_unstable_by(|a, b| {
-            a.prefix
-                .cmp(&b.prefix)
-                .then_with(|| rest(arena, a).cmp(rest(arena, b)))
-                .then_with(|| (a.batch, a.row).cmp(&(b.batch, b.row)))
+            a.prefix.cmp(&b.prefix).then_with(|| rest(arena, a).cmp(rest(arena, b))).then_with(|| (a.batch, a.row).cmp(&(b.batch, b.row)))
         });
     }
 

@@ -71,17 +71,7 @@ impl<'p> TableScan<'p> {
         if let Some(residual) = spec.residual {
             columns_of(residual, &mut residual_columns);
         }
-        Self {
-            spec,
-            layout,
-            rows_layout,
-            wanted,
-            residual_columns,
-            view: None,
-            spans: VecDeque::new(),
-            scan: None,
-            batch_rows: 1,
-        }
+        Self { spec, layout, rows_layout, wanted, residual_columns, view: None, spans: VecDeque::new(), scan: None, batch_rows: 1 }
     }
 
     /// The view this execution reads by, taken at the first opening.
@@ -342,4 +332,3 @@ impl<'p> Operator<'p> for TableScan<'p> {
         }
     }
 }
-

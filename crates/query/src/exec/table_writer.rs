@@ -29,7 +29,10 @@ pub(crate) enum WriteError {
     Storage(StorageError),
     Sql(SqlError),
     /// Row of the batch whose key index `index` has already.
-    Duplicate { index: usize, row: usize },
+    Duplicate {
+        index: usize,
+        row: usize,
+    },
 }
 
 impl From<StorageError> for WriteError {
@@ -144,7 +147,14 @@ impl<'p> TableWriter<'p> {
         })
     }
 
-    fn insert_entry(&self, txn: &mut Txn, index: usize, (own, entry): (&[u8], &[u8]), bytes: &RowBuffer, row: usize) -> Result<(), WriteError> {
+    fn insert_entry(
+        &self,
+        txn: &mut Txn,
+        index: usize,
+        (own, entry): (&[u8], &[u8]),
+        bytes: &RowBuffer,
+        row: usize,
+    ) -> Result<(), WriteError> {
         let definition = &self.table.indexes[index];
         with_row(bytes, |r| txn.insert(definition.tree, entry, r))?;
         let range = KeyRange { start: Bound::Included(own.to_vec()), end: Bound::Excluded(range_end(own)) };
@@ -200,7 +210,13 @@ impl<'p> TableWriter<'p> {
         Ok(())
     }
 
-    fn update_entries(&self, txn: &mut Txn, index: usize, (old, new): (TableRows<'_>, TableRows<'_>), row_keys: &Keys) -> Result<(), WriteError> {
+    fn update_entries(
+        &self,
+        txn: &mut Txn,
+        index: usize,
+        (old, new): (TableRows<'_>, TableRows<'_>),
+        row_keys: &Keys,
+    ) -> Result<(), WriteError> {
         let tree = self.table.indexes[index].tree;
         let (old_own, new_own) = (self.own_keys(index, old), self.own_keys(index, new));
         let mut entry = Vec::new();

@@ -122,7 +122,10 @@ fn moving_every_key_meets_no_false_duplicate() {
     let copy = NodeKind::Insert {
         table: table.clone(),
         input: Box::new(node(
-            NodeKind::Project { input: Box::new(scan(&table, 0, &[0])), exprs: vec![arithmetic(ArithmeticOp::Add, column(0, INT), int(10_000))] },
+            NodeKind::Project {
+                input: Box::new(scan(&table, 0, &[0])),
+                exprs: vec![arithmetic(ArithmeticOp::Add, column(0, INT), int(10_000))],
+            },
             &[INT],
         )),
         targets: vec![0],
@@ -142,7 +145,10 @@ fn refused_rows() {
     row(i(1), "abc", i(1)).unwrap();
     let (number, text) = row(i(1), "x", i(2)).unwrap_err();
     assert_eq!(number, 2627);
-    assert_eq!(text, "Violation of PRIMARY KEY constraint 'ix1'. Cannot insert duplicate key in object 'dbo.t'. The duplicate key value is (1).");
+    assert_eq!(
+        text,
+        "Violation of PRIMARY KEY constraint 'ix1'. Cannot insert duplicate key in object 'dbo.t'. The duplicate key value is (1)."
+    );
     let (number, text) = row(i(2), "x", i(1)).unwrap_err();
     assert_eq!((number, text.contains("'dbo.t' with unique index 'ix2'"), text.ends_with("(1).")), (2601, true, true));
     let (number, text) = row(Scalar::Null, "x", i(3)).unwrap_err();
@@ -170,7 +176,8 @@ fn identities_are_handed_out_and_heaps_keep_duplicates() {
     let mut host = TestHost::new("identity");
     let table = host.make(with_identity(table("t", &[("id", SqlType::BigInt, false), ("v", INT, true)]), 0));
     let input = Box::new(values(&[INT], &ints(&[&[7], &[7], &[8]])));
-    let insert = NodeKind::Insert { table: table.clone(), input, targets: vec![1], defaults: vec![], output: vec![column(0, SqlType::BigInt)] };
+    let insert =
+        NodeKind::Insert { table: table.clone(), input, targets: vec![1], defaults: vec![], output: vec![column(0, SqlType::BigInt)] };
     let plan = node(insert, &[SqlType::BigInt]);
     assert_eq!(host.rows(&plan), [[Scalar::BigInt(1)], [Scalar::BigInt(2)], [Scalar::BigInt(3)]]);
     assert_eq!(host.last_identity, Some(3));
@@ -234,7 +241,8 @@ fn apply_and_subqueries_see_the_outer_row() {
     let seek = |column: usize| SeekRange { start: bound(vec![outer(column)], true), end: bound(vec![outer(column)], true) };
     let left = values(&[INT], &ints(&[&[3], &[4999], &[6000]]));
     let inner = within(scan(&table, 0, &[2]), vec![seek(0)]);
-    let apply = NodeKind::Apply { left: Box::new(left.clone()), right: Box::new(inner.clone()), kind: JoinKind::LeftOuter, predicate: None };
+    let apply =
+        NodeKind::Apply { left: Box::new(left.clone()), right: Box::new(inner.clone()), kind: JoinKind::LeftOuter, predicate: None };
     assert_eq!(
         host.rows(&node(apply, &[INT, SqlType::varchar(20)])),
         [[i(3), Scalar::text("name 3")], [i(4999), Scalar::text("name 4999")], [i(6000), Scalar::Null]]
@@ -244,11 +252,7 @@ fn apply_and_subqueries_see_the_outer_row() {
     let project = NodeKind::Project { input: Box::new(left), exprs: vec![subquery(SubqueryKind::Scalar), exists] };
     assert_eq!(
         host.rows(&node(project, &[SqlType::varchar(20), SqlType::Bit])),
-        [
-            [Scalar::text("name 3"), Scalar::Bit(true)],
-            [Scalar::text("name 4999"), Scalar::Bit(true)],
-            [Scalar::Null, Scalar::Bit(false)]
-        ]
+        [[Scalar::text("name 3"), Scalar::Bit(true)], [Scalar::text("name 4999"), Scalar::Bit(true)], [Scalar::Null, Scalar::Bit(false)]]
     );
 }
 
@@ -275,10 +279,8 @@ fn groups_and_aggregates() {
         aggregate(F::StringAgg, Some(column(2, SqlType::varchar(5))), false, SqlType::varchar(100)),
     ];
     let types = [INT, INT, INT, INT, INT, INT, SqlType::varchar(100)];
-    let expected = [
-        vec![i(1), i(3), i(2), i(16), i(5), i(6), Scalar::text("x|X|x")],
-        vec![i(2), i(2), i(1), i(1), i(1), i(1), Scalar::text("y|z")],
-    ];
+    let expected =
+        [vec![i(1), i(3), i(2), i(16), i(5), i(6), Scalar::text("x|X|x")], vec![i(2), i(2), i(1), i(1), i(1), i(1), Scalar::text("y|z")]];
     let hashed = NodeKind::HashAggregate { input: Box::new(input.clone()), keys: vec![column(0, INT)], aggregates: aggregates.clone() };
     assert_eq!(host.rows(&node(hashed, &types)), expected);
     assert_eq!(host.messages, [8153]);
@@ -318,7 +320,13 @@ fn sorting_and_limits() {
     expected.reverse();
     let top = NodeKind::TopN { input: input(), keys: by_first(true), limit: int(10), percent: false, with_ties: false };
     assert_eq!(host.rows(&node(top, &[INT, INT])), expected[..10]);
-    let share = NodeKind::TopN { input: input(), keys: by_first(true), limit: literal(Scalar::Float(0.05), SqlType::Float), percent: true, with_ties: false };
+    let share = NodeKind::TopN {
+        input: input(),
+        keys: by_first(true),
+        limit: literal(Scalar::Float(0.05), SqlType::Float),
+        percent: true,
+        with_ties: false,
+    };
     assert_eq!(host.rows(&node(share, &[INT, INT])), expected[..5]);
     let limit = NodeKind::Limit { input: input(), offset: Some(int(4_095)), limit: Some(int(3)), percent: false };
     assert_eq!(host.rows(&node(limit, &[INT, INT])), rows[4_095..4_098]);
