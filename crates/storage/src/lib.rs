@@ -7,8 +7,10 @@ mod database;
 pub mod error;
 mod hash;
 pub mod ids;
+pub mod log;
 pub mod locks;
 pub mod sort;
+mod versions;
 
 pub use database::{
     BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,

@@ -28,11 +28,12 @@ pub use mode::LockMode;
 
 use crate::error::StorageError;
 use crate::hash::FastHash;
+use observe::cancel::CancelToken;
 use observe::sync::{Condvar, LockClass, Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use thawdb_device::Env;
 use thawdb_observe as observe;
@@ -43,8 +44,8 @@ static LOCK_CELL: LockClass = LockClass::new("LOCK_CELL", 5);
 
 /// A power of two well above the cores of large machines, so that two threads seldom meet in one.
 const PARTITION_COUNT: usize = 128;
-/// How long a sleeping waiter may overlook a cancellation.
-const WAIT_SLICE: Duration = Duration::from_millis(10);
+/// How long a waiter without a time limit sleeps before it looks at its verdict again, woken or not.
+const WAIT_SLICE: Duration = Duration::from_secs(1);
 
 /// What kind of thing a resource is, as `sys.dm_tran_locks.resource_type` groups them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -107,8 +108,8 @@ impl LockOwner {
 pub struct LockWait<'a> {
     /// Longest wait; zero is NOWAIT, `None` for ever.
     pub timeout: Option<Duration>,
-    /// Set by another thread to end the wait with `Cancelled`.
-    pub cancel: Option<&'a AtomicBool>,
+    /// Ends the wait with `Cancelled`.
+    pub cancel: Option<&'a CancelToken>,
     /// DEADLOCK_PRIORITY, -10 to 10: the lowest in a cycle is the victim.
     pub deadlock_priority: i8,
     /// Work that would be lost; among equal priorities the least is the victim.
@@ -257,6 +258,27 @@ struct Sleeper {
     cell: Arc<WaitCell>,
 }
 
+fn wait_kind(mode: LockMode) -> observe::wait::WaitKind {
+    use observe::wait::WaitKind;
+    match mode {
+        LockMode::SchS => WaitKind::LockSchemaStability,
+        LockMode::SchM => WaitKind::LockSchemaModification,
+        LockMode::S => WaitKind::LockShared,
+        LockMode::U => WaitKind::LockUpdate,
+        LockMode::X => WaitKind::LockExclusive,
+        LockMode::IS => WaitKind::LockIntentShared,
+        LockMode::IU => WaitKind::LockIntentUpdate,
+        LockMode::IX => WaitKind::LockIntentExclusive,
+        LockMode::SIU => WaitKind::LockSharedIntentUpdate,
+        LockMode::SIX => WaitKind::LockSharedIntentExclusive,
+        LockMode::UIX => WaitKind::LockUpdateIntentExclusive,
+        LockMode::BU => WaitKind::LockBulkUpdate,
+        LockMode::RangeSS | LockMode::RangeSU => WaitKind::LockRangeSharedShared,
+        LockMode::RangeIN | LockMode::RangeIS | LockMode::RangeIU | LockMode::RangeIX => WaitKind::LockRangeInsertNull,
+        LockMode::RangeXS | LockMode::RangeXU | LockMode::RangeXX => WaitKind::LockRangeExclusive,
+    }
+}
+
 /// The lock table of an instance.
 pub struct LockManager {
     env: Env,
@@ -318,7 +340,9 @@ impl LockManager {
             entry.enqueue(Waiter { owner: owner.id, mode: wanted, converts: held.is_some(), cell: cell.clone() });
             cell
         };
+        let waiting = observe::wait::enter(wait_kind(wanted));
         let outcome = self.sleep(owner.id, resource, &cell, wait);
+        drop(waiting);
         match outcome {
             Ok(()) => {
                 owner.held.insert(resource, wanted);
@@ -344,7 +368,15 @@ impl LockManager {
         outcome
     }
 
-    fn sleep_in(&self, cell: &WaitCell, wait: LockWait<'_>) -> Result<(), StorageError> {
+    fn sleep_in(&self, cell: &Arc<WaitCell>, wait: LockWait<'_>) -> Result<(), StorageError> {
+        let _wake_on_cancel = wait.cancel.map(|token| {
+            let cell = cell.clone();
+            token.on_cancel(move || {
+                // Under the mutex, so that it does not fall between a look at the token and going to sleep.
+                let _verdict = cell.verdict.lock();
+                cell.changed.notify_all();
+            })
+        });
         let start_ns = self.env.clock.monotonic_ns();
         let mut verdict = cell.verdict.lock();
         loop {
@@ -353,8 +385,7 @@ impl LockManager {
                 Verdict::Victim => return Err(StorageError::Deadlock),
                 Verdict::Waiting => {}
             }
-            // Acquire pairs with the canceller's release, so that its reason is seen too.
-            if wait.cancel.is_some_and(|cancel| cancel.load(Ordering::Acquire)) {
+            if wait.cancel.is_some_and(|token| token.check().is_err()) {
                 return Err(StorageError::Cancelled);
             }
             let waited = Duration::from_nanos(self.env.clock.monotonic_ns() - start_ns);

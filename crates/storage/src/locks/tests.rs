@@ -112,7 +112,8 @@ fn timeout_and_cancel_withdraw_the_request() {
     let mut other = locks.owner();
     let brief = LockWait { timeout: Some(Duration::from_millis(1)), ..LockWait::default() };
     assert!(matches!(locks.acquire(&mut other, key(1), S, brief), Err(StorageError::LockTimeout)));
-    let cancel = AtomicBool::new(true);
+    let cancel = CancelToken::new();
+    cancel.cancel(observe::cancel::CancelReason::Attention);
     let cancelled = LockWait { cancel: Some(&cancel), ..LockWait::default() };
     assert!(matches!(locks.acquire(&mut other, key(1), S, cancelled), Err(StorageError::Cancelled)));
     assert_eq!(locks.locks().len(), 1);

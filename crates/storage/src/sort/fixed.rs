@@ -11,11 +11,12 @@
 //! Invariants: 1. only key bytes decide in radix passes; comparisons see the payload too, which orders equal keys in
 //! some way, as promised. 2. Recursion goes at most one level per key byte. No locks, no failure but memory.
 
-/// Slices up to this many bytes are sorted by counting passes: half of a common second-level cache (1-2 MiB), since
-/// the passes need a second buffer of the same size.
-const CACHE_BYTES: usize = 512 << 10;
-/// Below this many rows the passes' 256 counters cost more than comparing does (measured between 128 and 512).
-const COMPARE_ROWS_MAX: usize = 256;
+/// Slices up to this many bytes are sorted by counting passes between two buffers of that size, which a core's share of
+/// the second- and third-level caches holds. Measured with `examples/sort_speed` on 53 million rows of 16 bytes:
+/// 4 MiB sorts in 1.5 s, 256 KiB to 1 MiB in 1.9 s.
+const CACHE_BYTES: usize = 4 << 20;
+/// Up to this many rows, the passes' 256 counters cost more than comparing does.
+const COMPARE_ROWS_MAX: usize = 64;
 
 pub(super) struct FixedRows<const N: usize> {
     rows: Vec<[u64; N]>,

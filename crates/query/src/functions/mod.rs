@@ -1,0 +1,3 @@
+//! Built-in functions: their type rules here, their evaluation beside them, joined by the upper-case name.
+
+pub mod signature;
