@@ -80,6 +80,11 @@ pub trait CompileContext {
         let _ = name;
         None
     }
+    /// Whether SET IDENTITY_INSERT is ON for the table.
+    fn identity_insert(&self, table: &TableDef) -> bool {
+        let _ = table;
+        false
+    }
     /// Rows a table has, about; `None` if nobody knows.
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let _ = table;

@@ -26,8 +26,8 @@ pub fn convert(expr: BoundExpr, target: SqlType, span: Span) -> Result<BoundExpr
     }
     match implicit_cast(&expr.sql_type, &target) {
         CastRule::Allowed => Ok(cast(expr, target)),
-        CastRule::Explicit => Err(error(257, &[&expr.sql_type.message_name(), &target.message_name()], span)),
-        CastRule::Forbidden => Err(clash(&expr.sql_type, &target, span)),
+        CastRule::ExplicitOnly => Err(error(257, &[&expr.sql_type.message_name(), &target.message_name()], span)),
+        CastRule::Never => Err(clash(&expr.sql_type, &target, span)),
     }
 }
 

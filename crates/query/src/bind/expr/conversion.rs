@@ -4,9 +4,9 @@ use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::{at, error, not_built};
 use crate::bind::{Binder, coerce};
 use thawdb_tsql::ast::{self, Span, TypeParameter};
-use thawdb_types::convert::{CastRule, explicit_cast};
-use thawdb_types::sql_type::{TypeArgument, TypeUse};
-use thawdb_types::{Collation, Scalar, SqlError, SqlType};
+use thawdb_types::convert::{CastRule, implicit_cast};
+
+use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeArgument, TypeUse};
 
 /// The type a written name means.
 pub fn resolve_type(data_type: &ast::DataType, at_use: TypeUse<'_>) -> Result<SqlType, SqlError> {
@@ -43,7 +43,7 @@ impl Binder<'_> {
             Some(collation) if target.is_text() => target.with_collation(collation),
             _ => target,
         };
-        if explicit_cast(&operand.sql_type, &target) == CastRule::Forbidden {
+        if implicit_cast(&operand.sql_type, &target) == CastRule::Never {
             return Err(error(529, &[&operand.sql_type.message_name(), &target.message_name()], span));
         }
         match style {

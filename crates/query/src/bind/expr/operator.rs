@@ -49,7 +49,7 @@ impl Binder<'_> {
         let collation = if name.is("database_default") || name.is("catalog_default") {
             Collation::DEFAULT
         } else {
-            Collation::from_name(&name.text).ok_or_else(|| error(448, &[&name.text], name.span))?
+            Collation::by_name(&name.text).ok_or_else(|| error(448, &[&name.text], name.span))?
         };
         let (sql_type, nullable) = (operand.sql_type.with_collation(collation), operand.nullable);
         Ok(BoundExpr { kind: BoundExprKind::Collate(Box::new(operand)), sql_type, nullable })

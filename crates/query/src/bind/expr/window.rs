@@ -51,7 +51,7 @@ impl Binder<'_> {
         while let Some(base) = spec.base.take() {
             let named = &self.level().named_windows;
             let found = named.iter().find(|w| crate::bind::scope::same_name(&w.name.text, &base.text)).cloned();
-            let found = found.ok_or_else(|| error(5347, &[&base.text], span))?;
+            let found = found.ok_or_else(|| error(5362, &[&base.text], span))?;
             depth += 1;
             if depth > 32 {
                 return Err(error(5365, &[], span));
@@ -166,7 +166,7 @@ impl Binder<'_> {
             return Err(error(4194, &[], span));
         }
         if rank(start) > rank(end) {
-            return Err(error(4193, &[], span));
+            return Err(error(4193, &[&"frame"], span));
         }
         Ok(Frame { rows: frame.rows, start, end })
     }
@@ -174,7 +174,7 @@ impl Binder<'_> {
     fn bind_frame_bound(&mut self, bound: &ast::FrameBound) -> Result<FrameBound, SqlError> {
         let count = |expr: &ast::Expr| match &expr.kind {
             ast::ExprKind::Literal(ast::Literal::Integer(n)) if *n >= 0 => Ok(*n as u64),
-            _ => Err(error(4110, &[&"integer"], expr.span)),
+            _ => Err(error(102, &[&"PRECEDING"], expr.span)),
         };
         Ok(match bound {
             ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,

@@ -6,6 +6,9 @@ mod select;
 mod set_operation;
 mod with;
 
+pub(crate) use select::assign_operator;
+pub(crate) use with::rename_outputs;
+
 use super::error::{error, not_built};
 use super::{Binder, Clause};
 use crate::algebra::{BoundExpr, ColumnRef, Rel, Top};

@@ -74,7 +74,7 @@ impl Binder<'_> {
             }
         }
         if matches!(item.expr.kind, ExprKind::Literal(_)) {
-            return Err(error(408, &[&"ORDER BY", &(index + 1)], item.expr.span));
+            return Err(error(408, &[&(index + 1)], item.expr.span));
         }
         let expr = self.within(Clause::OrderBy, |b| b.bind_expr(&item.expr))?;
         if matches!(expr.kind, BoundExprKind::Variable(_)) {

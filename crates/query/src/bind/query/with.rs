@@ -68,7 +68,7 @@ impl Binder<'_> {
     fn bind_recursive(&mut self, index: usize, cte: &ast::Cte) -> Result<BoundQuery, SqlError> {
         let name = &cte.name.text;
         let QueryBody::Set { op: SetOp::UnionAll, operands, span } = &cte.query.body else {
-            return Err(error(253, &[name], cte.span));
+            return Err(error(252, &[name], cte.span));
         };
         let first = operands.iter().position(|o| mentions_body(o, name)).unwrap_or(operands.len());
         if first == 0 {
