@@ -6,6 +6,7 @@
 mod database;
 pub mod error;
 pub mod ids;
+pub mod page;
 
 pub use database::{
     BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
