@@ -6,6 +6,7 @@
 mod database;
 pub mod error;
 pub mod ids;
+pub mod log;
 pub mod page;
 
 pub use database::{
