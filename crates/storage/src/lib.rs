@@ -8,6 +8,7 @@ pub mod error;
 pub mod ids;
 pub mod log;
 pub mod page;
+pub mod pool;
 
 pub use database::{
     BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
