@@ -7,8 +7,12 @@ mod database;
 pub mod error;
 pub mod ids;
 pub mod log;
+pub mod mini;
 pub mod page;
 pub mod pool;
+pub mod record;
+pub mod space;
+pub mod store;
 
 pub use database::{
     BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
@@ -16,3 +20,6 @@ pub use database::{
 };
 pub use error::StorageError;
 pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
+pub use mini::{Handle, Mini, UnitSpec};
+pub use space::Unit;
+pub use store::Store;

@@ -378,8 +378,12 @@ impl<'a> Decoder<'a> {
     }
 
     fn sized(&mut self) -> Result<&'a [u8], PageOpError> {
-        let count = usize::from(self.u16()?);
-        let (bytes, rest) = self.0.split_at_checked(count).ok_or(PageOpError::Malformed("operation ends early"))?;
+        let count = self.u16()?;
+        self.take(count)
+    }
+
+    pub(crate) fn take(&mut self, count: u16) -> Result<&'a [u8], PageOpError> {
+        let (bytes, rest) = self.0.split_at_checked(usize::from(count)).ok_or(PageOpError::Malformed("operation ends early"))?;
         self.0 = rest;
         Ok(bytes)
     }
