@@ -2,11 +2,29 @@
 //!
 //! Everything above reads and writes files, tells the time and draws random numbers through [`Env`], so that
 //! the simulated environment can replace all of it from one seed.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`file`] | the traits, and what every implementation keeps |
+//! | [`buffer`] | sector-aligned memory (`unsafe` allowed) |
+//! | [`ticket`] | transfers under way, with buffers that go along |
+//! | [`os`] | the real environment: direct I/O by io_uring or threads |
+//! | [`sim`] | the simulated environment: one seed, faults and crashes on order |
+//!
+//! It does not know pages, nor retry: what to do about a failed request is decided above (`docs/FAULTS.md`).
 
+pub mod buffer;
 pub mod file;
 pub mod os;
+pub mod sim;
+mod stats;
+pub mod ticket;
 
-pub use file::{AlignedBuf, BlockFile, Device, DeviceError, DeviceErrorKind, OpenMode, ReadRequest, WriteRequest};
+pub use buffer::{AlignedBuf, IoBuffer};
+pub use file::{
+    BlockFile, Device, DeviceError, DeviceErrorKind, FileStats, ForeignFile, OpenMode, ReadRequest, SECTOR_BYTES, WriteRequest,
+};
+pub use ticket::{OwnedRequest, Ticket};
 
 use std::sync::Arc;
 

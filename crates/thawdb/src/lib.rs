@@ -1,1 +1,3 @@
-//! The embedding API.
+//! The embedding API and the commands of the `thawdb` binary.
+
+pub mod votes;

@@ -1,0 +1,143 @@
+//! Definitions of tables, columns and indexes: immutable, shared, complete enough to compile any statement.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thawdb_storage::TreeId;
+use thawdb_types::SqlType;
+
+/// A database of the instance, as in sys.databases.database_id: master 1, tempdb 2, model 3, msdb 4, users' from 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DatabaseId(pub i32);
+
+/// An object of a database, as in sys.objects.object_id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectId(pub i32);
+
+/// A schema, as in sys.schemas.schema_id: dbo 1, guest 2, INFORMATION_SCHEMA 3, sys 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SchemaId(pub i32);
+
+/// An index of a table, as in sys.indexes.index_id: 0 the heap, 1 the clustered index, 2.. the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IndexId(pub i32);
+
+/// A column of a table, as in sys.columns.column_id: from 1, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ColumnId(pub i32);
+
+/// IDENTITY of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdentityDef {
+    /// First value.
+    pub seed: i64,
+    /// Step.
+    pub increment: i64,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDef {
+    /// Its number.
+    pub id: ColumnId,
+    /// Its name as written.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// Whether NULL may be stored.
+    pub nullable: bool,
+    /// IDENTITY, if it has it.
+    pub identity: Option<IdentityDef>,
+    /// Text of the DEFAULT expression, as sys.default_constraints.definition shows it, if any.
+    pub default: Option<String>,
+    /// Name of the default constraint, if any.
+    pub default_name: Option<String>,
+}
+
+/// One column of an index key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexKey {
+    /// Position in `TableDef::columns`.
+    pub column_index: usize,
+    /// DESC.
+    pub descending: bool,
+}
+
+/// An index, the clustered one or the heap included.
+///
+/// The tree's key is the key columns encoded by `types::key`. A clustered index that is not unique, and a heap
+/// (`keys` empty), append an 8-byte big-endian row number that the table hands out. Every other index appends the
+/// whole clustered key; its payload is the row codec over `included` columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexDef {
+    /// Its number: 0 heap, 1 clustered, 2.. others.
+    pub id: IndexId,
+    /// Its name; `None` for a heap.
+    pub name: Option<String>,
+    /// Key columns in order.
+    pub keys: Vec<IndexKey>,
+    /// INCLUDE columns, as positions in `TableDef::columns`.
+    pub included: Vec<usize>,
+    /// UNIQUE.
+    pub unique: bool,
+    /// Backs a PRIMARY KEY constraint.
+    pub primary_key: bool,
+    /// Backs a UNIQUE constraint.
+    pub unique_constraint: bool,
+    /// Text of the filter, if any.
+    pub filter: Option<String>,
+    /// Where it is stored.
+    pub tree: TreeId,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDef {
+    /// The database it is in.
+    pub database: DatabaseId,
+    /// Its number.
+    pub id: ObjectId,
+    /// Its schema.
+    pub schema: SchemaId,
+    /// Its schema's name.
+    pub schema_name: String,
+    /// Its name.
+    pub name: String,
+    /// Columns in `column_id` order.
+    pub columns: Vec<ColumnDef>,
+    /// Indexes; the first is the heap or clustered index and holds the rows.
+    pub indexes: Vec<IndexDef>,
+    /// Creation, 1/300 s since 1900-01-01 (datetime).
+    pub created: i64,
+    /// Last change of definition, likewise.
+    pub modified: i64,
+}
+
+impl TableDef {
+    /// The heap or clustered index.
+    pub fn rows(&self) -> &IndexDef {
+        &self.indexes[0]
+    }
+
+    /// Position of the column named `name`, compared as the catalog collation does (ASCII case ignored here).
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+}
+
+/// A database's objects at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    /// Rises with every change of definition.
+    pub version: u64,
+    /// Schemas by number.
+    pub schemas: BTreeMap<i32, String>,
+    /// Tables by number.
+    pub tables: BTreeMap<i32, Arc<TableDef>>,
+}
+
+impl Catalog {
+    /// The table with this schema and name (ASCII case ignored).
+    pub fn table(&self, schema: &str, name: &str) -> Option<&Arc<TableDef>> {
+        self.tables.values().find(|t| t.schema_name.eq_ignore_ascii_case(schema) && t.name.eq_ignore_ascii_case(name))
+    }
+}

@@ -1,0 +1,64 @@
+//! What a running statement may ask of the session above it.
+//!
+//! `query` never sees sessions: `engine` implements these traits and hands them in.
+
+use std::sync::Arc;
+use thawdb_catalog::{Catalog, DatabaseId, ObjectId};
+use thawdb_storage::{ReadView, Txn};
+use thawdb_types::{Scalar, SqlError};
+
+/// Facts about the session that functions and views show. Cheap to ask.
+pub trait SessionInfo: Send + Sync {
+    /// Value of an `@@name` (with the signs, lower case) or of a session function (`suser_sname`, `db_name`, `host_name` ...).
+    fn global(&self, name: &str) -> Result<Scalar, SqlError>;
+    /// The statement's moment in UTC, 100 ns since 0001-01-01: the same for every row of a statement.
+    fn now_utc_ticks(&self) -> i64;
+    /// Minutes local time is ahead of UTC.
+    fn local_offset_minutes(&self) -> i32;
+    /// SET DATEFIRST, 1..=7.
+    fn date_first(&self) -> u8;
+    /// Fills with randomness: NEWID, RAND.
+    fn random(&self, bytes: &mut [u8]);
+    /// The database in use.
+    fn database(&self) -> DatabaseId;
+    /// Snapshot of a database's catalog; `None` if there is no such database open.
+    fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>>;
+    /// Number of the database with this name.
+    fn database_id(&self, name: &str) -> Option<DatabaseId>;
+    /// Lets `engine` answer from its own state in views and functions; downcast there.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// What DML needs besides: transactions, identity, cancellation, messages.
+pub trait StatementHost: SessionInfo {
+    /// What this statement sees of a database: one view for the whole statement.
+    fn read_view(&self, database: DatabaseId) -> Result<ReadView, SqlError>;
+    /// The session's transaction in a database, begun if need be.
+    fn txn(&mut self, database: DatabaseId) -> Result<&mut Txn, SqlError>;
+    /// Hands out `count` identity values of a table in one step; the first is returned.
+    fn next_identity(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<i64, SqlError>;
+    /// Tells that an explicit identity value was inserted, so that later ones lie beyond it.
+    fn note_identity(&mut self, database: DatabaseId, table: ObjectId, value: i64) -> Result<(), SqlError>;
+    /// SCOPE_IDENTITY and @@IDENTITY are now this.
+    fn set_last_identity(&mut self, value: i64);
+    /// Hands out `count` row numbers for heaps and non-unique clustered indexes.
+    fn next_row_number(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<u64, SqlError>;
+    /// Whether SET IDENTITY_INSERT is ON for the table.
+    fn identity_insert(&self, database: DatabaseId, table: ObjectId) -> bool;
+    /// Fails if the statement has been cancelled (attention, KILL, timeout).
+    fn check_cancelled(&self) -> Result<(), SqlError>;
+    /// Value of a variable.
+    fn variable(&self, index: usize) -> Scalar;
+    /// Assigns a variable; the value already has its type.
+    fn set_variable(&mut self, index: usize, value: Scalar);
+    /// Sends an informational message (severity up to 10) after the rows before it.
+    fn info(&mut self, message: SqlError);
+    /// The session as read-only facts.
+    fn session(&self) -> &dyn SessionInfo;
+    /// Bytes of memory the statement may use for sorts and hashes before it spills.
+    fn memory_grant_bytes(&self) -> usize;
+    /// Maps a storage error to what the client is told; names of objects are looked up here.
+    fn storage_error(&self, database: DatabaseId, error: thawdb_storage::StorageError) -> SqlError;
+    /// The environment: files and time.
+    fn env(&self) -> &thawdb_device::Env;
+}

@@ -1,0 +1,163 @@
+//! Flushing: group commit without a thread of its own.
+//!
+//! Who needs something durable and finds nobody flushing becomes the flusher: it seals the block being filled, takes
+//! the whole queue, writes and syncs it with the lock let go, and wakes everybody. Who finds a flush under way waits
+//! for it; its own group then usually rides with the next. A lone committer never pays for a thread switch, and many
+//! share one sync (the piggybacked group commit of DeWitt et al., SIGMOD 1984).
+
+use crate::error::StorageError;
+use crate::ids::Lsn;
+use crate::log::format::{Activation, BlockHeader, Shape};
+use crate::log::{FLUSHED_BYTES, FLUSHES, Item, Log, MasterRecord, OPAQUE_BYTES_MAX, State};
+use std::sync::atomic::Ordering;
+use thawdb_device::file::SECTOR_BYTES;
+use thawdb_device::{AlignedBuf, WriteRequest};
+use thawdb_observe::sync::MutexGuard;
+use thawdb_observe::wait::{self, WaitKind};
+
+impl Log {
+    /// Returns when everything before `upto` is on stable storage; at once if it is.
+    pub fn flush(&self, upto: Lsn) -> Result<(), StorageError> {
+        if self.durable() >= upto {
+            return Ok(());
+        }
+        let _waiting = wait::enter(WaitKind::WriteLog);
+        let mut state = self.state.lock();
+        assert!(upto <= state.building.end(), "{upto:?} has been appended");
+        while self.durable() < upto {
+            self.check_poison()?;
+            state = self.flush_step(state)?;
+        }
+        Ok(())
+    }
+
+    /// Flushes what there is now, or waits for the flush under way.
+    pub(super) fn flush_step<'s>(&'s self, mut state: MutexGuard<'s, State>) -> Result<MutexGuard<'s, State>, StorageError> {
+        if state.flushing {
+            self.progress.wait(&mut state);
+            return Ok(state);
+        }
+        state.flushing = true;
+        self.seal(&mut state);
+        let mut items: Vec<Item> = state.queue.drain(..).collect();
+        let taken_bytes = std::mem::take(&mut state.queued_bytes);
+        let upto = state.building.end();
+        drop(state);
+        let written = self.write_items(&mut items);
+        let mut state = self.state.lock();
+        if let Err(error) = written {
+            self.poison(state);
+            return Err(error);
+        }
+        for item in items {
+            if let Item::Block { block, .. } = item {
+                Self::keep_spare(&mut state, block);
+            }
+        }
+        // Release: see `Log::durable`.
+        self.durable.store(upto.0, Ordering::Release);
+        FLUSHES.increment();
+        FLUSHED_BYTES.add(taken_bytes);
+        state.flushing = false;
+        self.progress.notify_all();
+        Ok(state)
+    }
+
+    /// Writes in order and syncs. An activation waits for all before it (L2).
+    fn write_items(&self, items: &mut [Item]) -> Result<(), StorageError> {
+        let durable = self.durable();
+        let mut from = 0;
+        while from < items.len() {
+            if let Item::Activation { file_offset, activation } = &items[from] {
+                self.file.sync()?;
+                self.write_activation(*file_offset, activation)?;
+                from += 1;
+                continue;
+            }
+            let count = items[from..].iter().take_while(|item| matches!(item, Item::Block { .. })).count();
+            self.write_blocks(&mut items[from..from + count], durable)?;
+            from += count;
+        }
+        Ok(self.file.sync()?)
+    }
+
+    fn write_blocks(&self, items: &mut [Item], durable: Lsn) -> Result<(), StorageError> {
+        for item in items.iter_mut() {
+            if let Item::Block { at, block, used_bytes, record_count, .. } = item {
+                let used_bytes = u32::try_from(*used_bytes).expect("blocks are bounded");
+                let header = BlockHeader { lsn: *at, durable, used_bytes, record_count: *record_count, incarnation: self.incarnation };
+                header.encode(self.stamp, block);
+            }
+        }
+        let requests: Vec<WriteRequest<'_>> = items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Block { file_offset, block, used_bytes, .. } => {
+                    Some(WriteRequest { offset: *file_offset, buffer: &block[..used_bytes.next_multiple_of(SECTOR_BYTES)] })
+                }
+                Item::Activation { .. } => None,
+            })
+            .collect();
+        Ok(self.file.write(&requests)?)
+    }
+
+    fn write_activation(&self, file_offset: u64, activation: &Activation) -> Result<(), StorageError> {
+        let mut sector = AlignedBuf::zeroed(SECTOR_BYTES);
+        activation.encode(self.stamp, &mut sector);
+        Ok(self.file.write(&[WriteRequest { offset: file_offset, buffer: &sector }])?)
+    }
+
+    /// Writes the shapes of new VLFs, durably, each with an empty activation.
+    pub(super) fn write_shapes(&self, shapes: &[Shape]) -> Result<(), StorageError> {
+        for shape in shapes {
+            let mut sectors = AlignedBuf::zeroed(2 * SECTOR_BYTES);
+            shape.encode(self.stamp, &mut sectors[..SECTOR_BYTES]);
+            self.file.write(&[WriteRequest { offset: shape.offset, buffer: &sectors }])?;
+        }
+        Ok(self.file.sync()?)
+    }
+
+    /// Records where recovery begins, and some bytes of the caller's (at most [`OPAQUE_BYTES_MAX`]); durable on
+    /// return. `checkpoint` must be durable log still held.
+    pub fn set_master(&self, checkpoint: Lsn, opaque: &[u8]) -> Result<(), StorageError> {
+        if opaque.len() > OPAQUE_BYTES_MAX {
+            return Err(StorageError::TooLong { bytes: opaque.len(), bytes_max: OPAQUE_BYTES_MAX });
+        }
+        let mut state = self.state.lock();
+        while state.flushing {
+            self.check_poison()?;
+            self.progress.wait(&mut state);
+        }
+        self.check_poison()?;
+        assert!(checkpoint < self.durable(), "a checkpoint is recorded after it is durable");
+        assert!(state.ring.locate(checkpoint).is_some(), "a checkpoint lies in log that is held");
+        let master = MasterRecord {
+            sequence: state.master.sequence + 1,
+            checkpoint,
+            oldest: state.ring.oldest(),
+            incarnation: self.incarnation,
+            opaque: opaque.to_vec(),
+        };
+        state.flushing = true;
+        drop(state);
+        let written = self.write_master(&master);
+        let mut state = self.state.lock();
+        if let Err(error) = written {
+            self.poison(state);
+            return Err(error);
+        }
+        state.master = master;
+        state.flushing = false;
+        self.progress.notify_all();
+        Ok(())
+    }
+
+    /// Writes the copy whose turn it is; the other stays valid whatever happens.
+    pub(super) fn write_master(&self, master: &MasterRecord) -> Result<(), StorageError> {
+        let mut sector = AlignedBuf::zeroed(SECTOR_BYTES);
+        master.encode(self.stamp, &mut sector);
+        let offset = (master.sequence % 2) * SECTOR_BYTES as u64;
+        self.file.write(&[WriteRequest { offset, buffer: &sector }])?;
+        Ok(self.file.sync()?)
+    }
+}

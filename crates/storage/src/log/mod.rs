@@ -1,0 +1,227 @@
+//! The log: one stream of records in checksummed blocks, circular over VLFs in one file, an LSN for ever.
+//!
+//! A *record* is bytes of the caller's; a *group* is some records that a crash keeps or loses together; a *block* holds
+//! whole groups and is what is written; blocks lie one after another in the VLFs. `format` has the bytes.
+//!
+//! ```text
+//!  append ─► block being filled ─seal─► queue ─flush: write, sync─► durable
+//!             (append lock, memcpy)      (one flusher at a time; committers wait for it, or become it)
+//! ```
+//!
+//! Invariants. L1 a block holds whole groups, and counts only if all its bytes match its checksum: so a group is there
+//! whole or not at all (`append`, `open`). L2 a VLF is activated on disk only after every block before it is durable
+//! (`flush::write_items`), so an activation proves where the blocks before it end. L3 a block counts only if its
+//! incarnation is not below that of the block before it: what a crash left behind the valid end never comes back
+//! (`open::scan`). L4 an append by ordinary work leaves `reserved` bytes free, so that rollback, checkpoint and the end
+//! of jobs always find room and running out is a clean `LogFull` (`append::make_room`). L5 after a failed write or sync
+//! nothing is appended or acknowledged until the log is opened again (`Log::poison`): a sync retried after an error may
+//! succeed without the bytes (Rebello et al., *Can Applications Recover from fsync Failures?*, USENIX ATC 2020).
+//!
+//! Locks: `LOGCACHE_ACCESS`, rank 4, guards [`State`]; no I/O under it. The flusher owns the file by the flag `flushing`.
+//! Blocking: `append` when more than 16 MiB wait to be written, `flush` until its LSN is durable (WRITELOG).
+//!
+//! Failure: a crash at any moment loses only groups after the last completed `flush`; a damaged block below what was
+//! durable is `Damage` and never an end of the log (`open::Verdict`). A full disk while growing is `LogFull`.
+//!
+//! What it does not do: know what a record means; decide what may be truncated; write zeros ahead.
+
+mod append;
+mod flush;
+pub mod format;
+mod open;
+mod reader;
+mod ring;
+
+pub use format::{MasterRecord, OPAQUE_BYTES_MAX};
+pub use open::Verdict;
+pub use reader::LogReader;
+
+use crate::error::StorageError;
+use crate::ids::Lsn;
+use append::BlockBuilder;
+use ring::Ring;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use thawdb_device::{AlignedBuf, BlockFile};
+use thawdb_observe::counter::{Counter, CounterKind};
+use thawdb_observe::sync::{Condvar, LockClass, Mutex, MutexGuard};
+
+static LOG_APPEND: LockClass = LockClass::new("LOGCACHE_ACCESS", 4);
+static FLUSHES: Counter = Counter::new("Databases", "Log Flushes/sec", CounterKind::PerSecond);
+static FLUSHED_BYTES: Counter = Counter::new("Databases", "Log Bytes Flushed/sec", CounterKind::PerSecond);
+
+/// Size and growth of the log file.
+#[derive(Debug, Clone, Copy)]
+pub struct LogConfig {
+    /// First size in bytes.
+    pub size_bytes: u64,
+    /// Greatest size in bytes; `None` is UNLIMITED.
+    pub size_bytes_max: Option<u64>,
+    /// Growth step in bytes; 0 is none.
+    pub growth_bytes: u64,
+}
+
+/// Who appends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Ordinary work: leaves what is reserved.
+    Normal,
+    /// Work that must be able to end: rollback, commit, checkpoint. May use what is reserved.
+    Finish,
+}
+
+/// How much of the log is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSpace {
+    /// Size of the file.
+    pub size_bytes: u64,
+    /// Bytes from the oldest VLF held to the end of the log.
+    pub used_bytes: u64,
+    /// Bytes reserved for finishing.
+    pub reserved_bytes: u64,
+    /// VLFs in use.
+    pub active_count: usize,
+    /// VLFs free.
+    pub free_count: usize,
+}
+
+/// A log.
+pub struct Log {
+    file: Arc<dyn BlockFile>,
+    stamp: u64,
+    config: LogConfig,
+    incarnation: u32,
+    durable: AtomicU64,
+    poisoned: AtomicBool,
+    state: Mutex<State>,
+    /// Signals the end of a flush or of a growth.
+    progress: Condvar,
+}
+
+/// What the append lock guards.
+struct State {
+    ring: Ring,
+    building: BlockBuilder,
+    queue: VecDeque<Item>,
+    queued_bytes: u64,
+    spare: Vec<AlignedBuf>,
+    flushing: bool,
+    growing: bool,
+    file_bytes: u64,
+    reserved_bytes: u64,
+    holdup: &'static str,
+    holds: BTreeMap<u64, Lsn>,
+    hold_next: u64,
+    master: MasterRecord,
+}
+
+/// What waits to be written, in order.
+enum Item {
+    Block { at: Lsn, file_offset: u64, block: AlignedBuf, used_bytes: usize, record_count: u32 },
+    Activation { file_offset: u64, activation: format::Activation },
+}
+
+/// Keeps the log from being truncated beyond a point while it lives.
+pub struct LogHold {
+    log: Arc<Log>,
+    id: u64,
+}
+
+impl Drop for LogHold {
+    fn drop(&mut self) {
+        self.log.state.lock().holds.remove(&self.id);
+    }
+}
+
+impl Log {
+    /// Everything before this is on stable storage.
+    pub fn durable(&self) -> Lsn {
+        // Acquire pairs with the flusher's Release: who sees the LSN may read the bytes from the file.
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Where the next record would go at the earliest.
+    pub fn end(&self) -> Lsn {
+        self.state.lock().building.end()
+    }
+
+    /// First byte still held.
+    pub fn start(&self) -> Lsn {
+        self.state.lock().ring.oldest()
+    }
+
+    /// Whether a failed write has closed the log to appends.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Acquire)
+    }
+
+    /// Most bytes of a group, record headers included.
+    pub fn group_bytes_max(&self) -> usize {
+        let room = usize::try_from(self.state.lock().ring.group_bytes_max()).expect("4 MiB at most");
+        room - format::BLOCK_HEADER_BYTES
+    }
+
+    /// How full it is.
+    pub fn space(&self) -> LogSpace {
+        let state = self.state.lock();
+        LogSpace {
+            size_bytes: state.file_bytes,
+            used_bytes: state.building.end().0 - state.ring.oldest().0,
+            reserved_bytes: state.reserved_bytes,
+            active_count: state.ring.active().count(),
+            free_count: state.ring.free_count(),
+        }
+    }
+
+    /// Sets bytes aside for finishing what is about to begin; `LogFull` if they are not there and the file cannot grow.
+    pub fn reserve(&self, bytes: u64) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        self.check_poison()?;
+        state = self.ensure_available(state, bytes, Use::Normal)?;
+        state.reserved_bytes += bytes;
+        Ok(())
+    }
+
+    /// Gives reserved bytes back.
+    pub fn unreserve(&self, bytes: u64) {
+        let mut state = self.state.lock();
+        assert!(state.reserved_bytes >= bytes, "what was reserved is given back once");
+        state.reserved_bytes -= bytes;
+    }
+
+    /// Frees every VLF that lies wholly before `keep` and every hold. `holdup` names what keeps the rest
+    /// (log_reuse_wait_desc), for the error of a log that runs full later.
+    pub fn truncate_before(&self, keep: Lsn, holdup: &'static str) {
+        let mut state = self.state.lock();
+        state.holdup = holdup;
+        let held = state.holds.values().copied().min().unwrap_or(keep).min(keep);
+        // The master's checkpoint is where the next open begins: never beyond it, whatever the caller thinks.
+        let keep = held.min(state.master.checkpoint);
+        if state.ring.free_before(keep) > 0 {
+            self.progress.notify_all();
+        }
+    }
+
+    /// Keeps everything from `from` on until the hold is dropped: a running backup, a log reader.
+    pub fn hold(self: &Arc<Self>, from: Lsn) -> LogHold {
+        let mut state = self.state.lock();
+        let id = state.hold_next;
+        state.hold_next += 1;
+        state.holds.insert(id, from);
+        LogHold { log: self.clone(), id }
+    }
+
+    fn check_poison(&self) -> Result<(), StorageError> {
+        if self.is_poisoned() { Err(StorageError::Poisoned) } else { Ok(()) }
+    }
+
+    fn poison(&self, mut state: MutexGuard<'_, State>) {
+        self.poisoned.store(true, Ordering::Release);
+        state.flushing = false;
+        self.progress.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Reading the log back: one record by its LSN, or all from an LSN on.
+//!
+//! One record proves itself by its check (`format`), so `read` needs no more of its block than the record. The
+//! sequential reader walks block by block from the start of a VLF and verifies each whole.
+
+use crate::error::StorageError;
+use crate::ids::{Lsn, PageId};
+use crate::log::Log;
+use crate::log::format::{BLOCK_HEADER_BYTES, BlockHeader, RECORD_HEADER_BYTES, VLF_HEADER_BYTES, padded, record_length, record_verify};
+use crate::log::ring::Active;
+use std::sync::Arc;
+use thawdb_device::file::SECTOR_BYTES;
+use thawdb_device::{AlignedBuf, ReadRequest};
+
+/// Bytes read at a time by the sequential reader: enough for the disk's sequential speed.
+const WINDOW_BYTES: usize = 1 << 20;
+/// Bytes read at first for one record.
+const PROBE_BYTES: usize = 4 * SECTOR_BYTES;
+
+impl Log {
+    /// Reads the record at `at` into `out` and returns the LSN after it. What is not durable yet is flushed first.
+    pub fn read(&self, at: Lsn, out: &mut Vec<u8>) -> Result<Lsn, StorageError> {
+        if at >= self.durable() {
+            self.flush(self.end())?;
+        }
+        let vlf = self.state.lock().ring.locate(at).ok_or_else(|| damage(at, 0, "the record's part of the log is no longer held"))?;
+        let offset = vlf.file_offset(at);
+        let mut sectors = AlignedBuf::zeroed(PROBE_BYTES);
+        let base = offset / SECTOR_BYTES as u64 * SECTOR_BYTES as u64;
+        let within = usize::try_from(offset - base).expect("below a sector");
+        let vlf_end = vlf.shape.offset + vlf.shape.size_bytes;
+        let probe = usize::try_from((vlf_end - base).min(PROBE_BYTES as u64)).expect("small");
+        self.file.read(&mut [ReadRequest { offset: base, buffer: &mut sectors[..probe] }])?;
+        let torn = || damage(at, offset, "the record's checksum does not match");
+        let header: [u8; RECORD_HEADER_BYTES] =
+            sectors[within..probe].get(..RECORD_HEADER_BYTES).ok_or_else(torn)?.try_into().expect("eight bytes");
+        let length = record_length(&header);
+        let whole = within + RECORD_HEADER_BYTES + length;
+        if base + whole as u64 > vlf_end {
+            return Err(torn());
+        }
+        if whole > probe {
+            sectors = AlignedBuf::zeroed(whole.next_multiple_of(SECTOR_BYTES));
+            self.file.read(&mut [ReadRequest { offset: base, buffer: &mut sectors }])?;
+        }
+        let content = &sectors[within + RECORD_HEADER_BYTES..whole];
+        if !record_verify(&header, at, content) {
+            return Err(torn());
+        }
+        out.clear();
+        out.extend_from_slice(content);
+        Ok(Lsn(at.0 + (RECORD_HEADER_BYTES + length) as u64))
+    }
+
+    /// A reader of every durable record from `from` (a record's LSN, or any point before it that is held) on.
+    pub fn reader(self: &Arc<Self>, from: Lsn) -> Result<LogReader, StorageError> {
+        if self.durable() == Lsn(0) {
+            return Ok(LogReader { walk: None, from, upto: Lsn(0), record_at: 0 });
+        }
+        let vlf = self.state.lock().ring.locate(from).ok_or_else(|| damage(from, 0, "that part of the log is no longer held"))?;
+        Ok(LogReader { walk: Some(BlockWalk::new(self.clone(), vlf)), from, upto: self.durable(), record_at: 0 })
+    }
+}
+
+pub(super) fn damage(at: Lsn, offset: u64, detail: &str) -> StorageError {
+    StorageError::Damage { page: PageId::NONE, offset, detail: format!("log, LSN {:#x}: {detail}", at.0) }
+}
+
+/// Records in order.
+pub struct LogReader {
+    /// `None` for a log nothing was ever written to.
+    walk: Option<BlockWalk>,
+    from: Lsn,
+    upto: Lsn,
+    record_at: usize,
+}
+
+impl LogReader {
+    /// The next record; `None` at what was durable when the reader was made.
+    pub fn next_record(&mut self) -> Result<Option<(Lsn, &[u8])>, StorageError> {
+        let Some(walk) = &mut self.walk else { return Ok(None) };
+        let (lsn, content) = loop {
+            if self.record_at == 0 || self.record_at >= walk.block().len() {
+                if walk.position() >= self.upto || !walk.next_block(self.upto)? {
+                    return Ok(None);
+                }
+                self.record_at = BLOCK_HEADER_BYTES;
+            }
+            let lsn = Lsn(walk.block_lsn.0 + self.record_at as u64);
+            let rest = &walk.block()[self.record_at..];
+            let length = record_length(rest.get(..RECORD_HEADER_BYTES).ok_or_else(|| damage(lsn, 0, "record header is cut"))?);
+            let end = self.record_at + RECORD_HEADER_BYTES + length;
+            if end > walk.block().len() {
+                return Err(damage(lsn, 0, "record is longer than its block"));
+            }
+            let content = self.record_at + RECORD_HEADER_BYTES..end;
+            self.record_at = end;
+            if lsn >= self.from {
+                break (lsn, content);
+            }
+        };
+        Ok(Some((lsn, &walk.block()[content])))
+    }
+}
+
+impl BlockWalk {
+    /// Goes to the next block below `upto`, in this VLF or the next; false if there is none.
+    fn next_block(&mut self, upto: Lsn) -> Result<bool, StorageError> {
+        if self.advance()? {
+            return Ok(true);
+        }
+        let at = self.position();
+        let next = self.log.state.lock().ring.locate(self.vlf.end());
+        match next {
+            Some(vlf) if vlf.body() >= upto => Ok(false),
+            Some(vlf) => {
+                self.enter(vlf);
+                if self.advance()? { Ok(true) } else { Err(damage(at, 0, "a durable block does not match its checksum")) }
+            }
+            None => Err(damage(at, 0, "a durable block does not match its checksum")),
+        }
+    }
+}
+
+/// Walks the valid blocks of a VLF.
+pub(super) struct BlockWalk {
+    pub(super) log: Arc<Log>,
+    pub(super) vlf: Active,
+    /// Incarnation of the last block: none below it may follow.
+    pub(super) incarnation: u32,
+    pub(super) block_lsn: Lsn,
+    next: Lsn,
+    window: AlignedBuf,
+    window_at: Lsn,
+    window_bytes: usize,
+    block_used: usize,
+}
+
+impl BlockWalk {
+    pub(super) fn new(log: Arc<Log>, vlf: Active) -> Self {
+        Self {
+            log,
+            vlf,
+            incarnation: 0,
+            block_lsn: vlf.body(),
+            next: vlf.body(),
+            window: AlignedBuf::zeroed(WINDOW_BYTES),
+            window_at: vlf.body(),
+            window_bytes: 0,
+            block_used: 0,
+        }
+    }
+
+    /// Goes on at the start of another VLF.
+    pub(super) fn enter(&mut self, vlf: Active) {
+        self.vlf = vlf;
+        self.next = vlf.body();
+        self.window_bytes = 0;
+        self.block_used = 0;
+    }
+
+    /// Goes to a place of the present VLF.
+    pub(super) fn seek(&mut self, at: Lsn) {
+        self.next = at;
+    }
+
+    /// Where the next block would begin.
+    pub(super) fn position(&self) -> Lsn {
+        self.next
+    }
+
+    /// The present block's used bytes.
+    pub(super) fn block(&self) -> &[u8] {
+        let start = usize::try_from(self.block_lsn.0.saturating_sub(self.window_at.0)).expect("within the window");
+        &self.window[start..start + self.block_used]
+    }
+
+    /// Goes to the next block; false if the bytes there are no valid block.
+    pub(super) fn advance(&mut self) -> Result<bool, StorageError> {
+        let at = self.next;
+        let Some(header) = self.header_at(at)? else { return Ok(false) };
+        let end = at.0 + padded(header.used_bytes as usize);
+        if header.incarnation < self.incarnation || end > self.vlf.end().0 {
+            return Ok(false);
+        }
+        self.fill(at, header.used_bytes as usize)?;
+        self.block_lsn = at;
+        self.block_used = header.used_bytes as usize;
+        if !BlockHeader::verify(self.block()) {
+            self.block_used = 0;
+            return Ok(false);
+        }
+        self.incarnation = header.incarnation;
+        self.next = Lsn(end);
+        Ok(true)
+    }
+
+    /// The header of a block that claims to begin at `at`.
+    pub(super) fn header_at(&mut self, at: Lsn) -> Result<Option<BlockHeader>, StorageError> {
+        if at.0 + SECTOR_BYTES as u64 > self.vlf.end().0 {
+            return Ok(None);
+        }
+        self.fill(at, SECTOR_BYTES)?;
+        let start = usize::try_from(at.0 - self.window_at.0).expect("within the window");
+        Ok(BlockHeader::decode(self.log.stamp, at, &self.window[start..start + SECTOR_BYTES]))
+    }
+
+    /// Makes sure that `bytes` from `at` are in the window.
+    fn fill(&mut self, at: Lsn, bytes: usize) -> Result<(), StorageError> {
+        let inside = at >= self.window_at && at.0 + bytes as u64 <= self.window_at.0 + self.window_bytes as u64;
+        if inside {
+            return Ok(());
+        }
+        let needed = bytes.next_multiple_of(SECTOR_BYTES);
+        if needed > self.window.len() {
+            self.window = AlignedBuf::zeroed(needed);
+        }
+        let left = usize::try_from(self.vlf.end().0 - at.0).unwrap_or(usize::MAX);
+        let length = self.window.len().min(left);
+        assert!(at.0 >= self.vlf.start.0 + VLF_HEADER_BYTES, "blocks lie in the body");
+        let offset = self.vlf.file_offset(at);
+        self.log.file.read(&mut [ReadRequest { offset, buffer: &mut self.window[..length] }])?;
+        self.window_at = at;
+        self.window_bytes = length;
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Claims: what was flushed is read back; a crash keeps a prefix of groups, whole, with everything acknowledged; a
+//! flipped bit in durable log is damage, never an end; a full log says so and works again after truncation.
+
+use super::open::{Verdict, verdict};
+use super::*;
+use crate::error::StorageError;
+use std::path::Path;
+use thawdb_device::OpenMode;
+use thawdb_device::sim::{CrashPoint, Fault, FaultRule, Operation, Simulation};
+
+const STAMP: u64 = 0xC0FFEE;
+const SMALL: LogConfig = LogConfig { size_bytes: 1 << 20, size_bytes_max: None, growth_bytes: 0 };
+
+const ROOMY: LogConfig = LogConfig { size_bytes: 16 << 20, ..SMALL };
+
+fn path() -> &'static Path {
+    Path::new("/t.ldf")
+}
+
+fn create(world: &Simulation, config: LogConfig) -> Arc<Log> {
+    let file = world.env().device.open(path(), OpenMode::CreateNew).unwrap();
+    Log::create(file, config, STAMP).unwrap()
+}
+
+fn open(world: &Simulation, config: LogConfig) -> Result<(Arc<Log>, MasterRecord), StorageError> {
+    let file = world.env().device.open(path(), OpenMode::Existing).unwrap();
+    Log::open(file, config, STAMP)
+}
+
+fn group(number: u32, size: usize) -> Vec<Vec<u8>> {
+    let parts = 1 + number as usize % 3;
+    let part = |n: usize| [&number.to_le_bytes()[..], &[n as u8, parts as u8], &vec![number as u8; size]].concat();
+    (0..parts).map(part).collect()
+}
+
+fn append(log: &Log, number: u32, size: usize) -> Result<Lsn, StorageError> {
+    let records = group(number, size);
+    let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    log.append(&slices, Use::Normal, &mut Vec::new())
+}
+
+/// Numbers of the groups from `from` on, each asserted whole and in order.
+fn groups(log: &Arc<Log>, from: Lsn) -> Vec<u32> {
+    let mut reader = log.reader(from).unwrap();
+    let mut numbers = Vec::new();
+    let mut expected_part = 0;
+    while let Some((_, record)) = reader.next_record().unwrap() {
+        let number = u32::from_le_bytes(record[..4].try_into().unwrap());
+        assert_eq!(record[4], expected_part, "groups are whole");
+        assert!(record[6..].iter().all(|b| *b == number as u8));
+        if expected_part == 0 {
+            numbers.push(number);
+        }
+        expected_part = if record[4] + 1 == record[5] { 0 } else { expected_part + 1 };
+    }
+    assert_eq!(expected_part, 0, "the last group is whole");
+    numbers
+}
+
+#[test]
+fn flushed_groups_are_read_back_by_walk_and_by_lsn() {
+    let world = Simulation::with_seed(1);
+    let log = create(&world, SMALL);
+    let mut at = Vec::new();
+    for number in 0..100 {
+        let records = group(number, 50 * number as usize % 3000);
+        let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        let mut lsns = Vec::new();
+        let end = log.append(&slices, Use::Normal, &mut lsns).unwrap();
+        if number % 7 == 0 {
+            log.flush(end).unwrap();
+            assert!(log.durable() >= end);
+        }
+        at.extend(lsns.into_iter().zip(records));
+    }
+    let mut out = Vec::new();
+    for (lsn, record) in &at {
+        log.read(*lsn, &mut out).unwrap();
+        assert_eq!(&out, record);
+    }
+    log.flush(log.end()).unwrap();
+    assert_eq!(groups(&log, Lsn(0)), (0..100).collect::<Vec<_>>());
+    drop(log);
+    let (log, _) = open(&world, SMALL).unwrap();
+    assert_eq!(groups(&log, Lsn(0)), (0..100).collect::<Vec<_>>());
+    append(&log, 100, 10).unwrap();
+    log.flush(log.end()).unwrap();
+    assert_eq!(groups(&log, Lsn(0)).len(), 101);
+}
+
+#[test]
+fn a_full_log_says_so_and_goes_round_after_truncation() {
+    let world = Simulation::with_seed(2);
+    let log = create(&world, SMALL);
+    let mut number = 0;
+    for round in 0..6 {
+        let full = loop {
+            match append(&log, number, 5000) {
+                Ok(_) => number += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(full, StorageError::LogFull { .. }), "{full:?}");
+        assert!(log.append(&[b"end"], Use::Finish, &mut Vec::new()).is_ok(), "finishing work has room");
+        let mut lsns = Vec::new();
+        let end = log.append(&[b"checkpoint"], Use::Finish, &mut lsns).unwrap();
+        log.flush(end).unwrap();
+        log.set_master(lsns[0], &[round]).unwrap();
+        log.truncate_before(lsns[0], "CHECKPOINT");
+    }
+    assert!(number > 300, "{number} groups passed through a log of 1 MB");
+    drop(log);
+    let (_, master) = open(&world, SMALL).unwrap();
+    assert_eq!(master.opaque, [5]);
+}
+
+#[test]
+fn a_log_grows_by_its_step_up_to_its_limit() {
+    let world = Simulation::with_seed(3);
+    let config = LogConfig { size_bytes_max: Some(3 << 20), growth_bytes: 1 << 20, ..SMALL };
+    let log = create(&world, config);
+    let mut count = 0;
+    while append(&log, count, 5000).is_ok() {
+        count += 1;
+    }
+    assert_eq!(log.space().size_bytes, 3 << 20);
+    log.flush(log.end()).unwrap();
+    drop(log);
+    let (log, _) = open(&world, config).unwrap();
+    assert_eq!(groups(&log, Lsn(0)).len(), count as usize);
+}
+
+#[test]
+fn crashes_keep_a_prefix_with_everything_acknowledged() {
+    for seed in 0..150 {
+        let world = Simulation::with_seed(seed);
+        let log = create(&world, ROOMY);
+        world.crash_at(Some(if seed % 2 == 0 {
+            CrashPoint::Operation(Operation::Sync, 2 + seed / 4 % 20)
+        } else {
+            CrashPoint::Operation(Operation::Write, 2 + seed / 4 % 20)
+        }));
+        let (mut acknowledged, mut appended) = (0, 0);
+        while !world.is_crashed() && appended < 200 {
+            let flushes = (appended ^ seed as u32) % 3 == 0;
+            let Ok(end) = append(&log, appended, (appended as usize * 977 + seed as usize) % 9000) else { break };
+            appended += 1;
+            if flushes && log.flush(end).is_ok() {
+                acknowledged = appended;
+            }
+        }
+        drop(log);
+        world.crash_at(None);
+        world.restart();
+        let (log, _) = open(&world, ROOMY).unwrap_or_else(|e| panic!("seed {seed}: {e:?}"));
+        let survived = groups(&log, Lsn(0));
+        assert_eq!(survived, (0..survived.len() as u32).collect::<Vec<_>>(), "seed {seed}: a prefix");
+        assert!(survived.len() as u32 >= acknowledged, "seed {seed}: {acknowledged} acknowledged, {} there", survived.len());
+        // What is appended after the crash follows the survivors, whatever the crash left behind them.
+        let next = survived.len() as u32;
+        append(&log, next, 100).unwrap();
+        log.flush(log.end()).unwrap();
+        drop(log);
+        let (log, _) = open(&world, ROOMY).unwrap();
+        assert_eq!(groups(&log, Lsn(0)), (0..=next).collect::<Vec<_>>(), "seed {seed}: nothing comes back");
+    }
+}
+
+#[test]
+fn damage_below_what_was_durable_is_no_end() {
+    let world = Simulation::with_seed(9);
+    let log = create(&world, SMALL);
+    let mut ends = Vec::new();
+    for number in 0..20 {
+        let end = append(&log, number, 3000).unwrap();
+        log.flush(end).unwrap();
+        ends.push(end);
+    }
+    let vlf = log.state.lock().ring.locate(ends[5]).unwrap();
+    drop(log);
+    world.flip_bit(path(), vlf.file_offset(Lsn(ends[5].0 - 100)), 3).unwrap();
+    assert!(matches!(open(&world, SMALL), Err(StorageError::Damage { .. })));
+}
+
+#[test]
+fn a_failed_write_closes_the_log() {
+    for operation in [Operation::Write, Operation::Sync] {
+        let world = Simulation::with_seed(4);
+        let log = create(&world, SMALL);
+        append(&log, 0, 10).unwrap();
+        log.flush(log.end()).unwrap();
+        world.add_fault(FaultRule::nth(operation, 1, Fault::IoError));
+        let end = append(&log, 1, 10).unwrap();
+        assert!(matches!(log.flush(end), Err(StorageError::Io(_))));
+        assert!(matches!(log.flush(end), Err(StorageError::Poisoned)));
+        assert!(matches!(append(&log, 2, 10), Err(StorageError::Poisoned)));
+    }
+}
+
+#[test]
+fn the_verdict_table_has_one_answer_for_every_evidence() {
+    let place = Lsn(100);
+    let others = [None, Some(Lsn(50)), Some(Lsn(100)), Some(Lsn(150))];
+    for next in others {
+        for later in others {
+            let expected = match (next, later) {
+                (Some(Lsn(100)), _) => Verdict::Continues,
+                (Some(Lsn(150)), _) | (_, Some(Lsn(150))) => Verdict::Damage,
+                _ => Verdict::End,
+            };
+            assert_eq!(verdict(place, next, later), expected, "{next:?} {later:?}");
+        }
+    }
+}
+
+#[test]
+fn concurrent_committers_share_syncs() {
+    let world = Simulation::with_seed(5);
+    let log = create(&world, SMALL);
+    let syncs_before = world.counts().syncs;
+    std::thread::scope(|scope| {
+        for thread in 0..8u32 {
+            let log = &log;
+            scope.spawn(move || {
+                for n in 0..20 {
+                    let end = append(log, thread * 100 + n, 30).unwrap();
+                    log.flush(end).unwrap();
+                    assert!(log.durable() >= end);
+                }
+            });
+        }
+    });
+    assert!(world.counts().syncs - syncs_before <= 160 + 2, "never more than one sync a commit");
+    let mut reader = log.reader(Lsn(0)).unwrap();
+    let mut count = 0;
+    while reader.next_record().unwrap().is_some() {
+        count += 1;
+    }
+    assert_eq!(count, (0..8u32).flat_map(|t| (0..20).map(move |n| 1 + (t * 100 + n) % 3)).sum::<u32>());
+}
