@@ -37,11 +37,13 @@ const MESSAGES: &[(i32, u8, &str)] = &[
     (133, 15, "A GOTO statement references the label '%' but the label has not been declared."),
     (135, 15, "Cannot use a BREAK statement outside the scope of a WHILE statement."),
     (136, 15, "Cannot use a CONTINUE statement outside the scope of a WHILE statement."),
+    (117, 15, "The % name '%' contains more than the maximum number of prefixes. The maximum is %."),
     (132, 15, "The label '%' has already been declared. Label names must be unique within a query batch or stored procedure."),
     (142, 15, "Incorrect syntax for definition of the '%' constraint."),
     (155, 15, "'%' is not a recognized % option."),
     (156, 15, "Incorrect syntax near the keyword '%'."),
     (168, 15, "The floating point value '%' is out of the range of computer representation (% bytes)."),
+    (178, 15, "A RETURN statement with a return value cannot be used in this context."),
     (191, 15, "Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries."),
     (195, 15, "'%' is not a recognized %."),
     (
@@ -61,6 +63,7 @@ const MESSAGES: &[(i32, u8, &str)] = &[
         16,
         "The query processor ran out of internal resources and could not produce a query plan. This is a rare event and only expected for extremely complex queries or queries that reference a very large number of tables or partitions. Please simplify the query. If you believe you have received this message in error, contact Customer Support Services for more information.",
     ),
+    (10713, 15, "A MERGE statement must be terminated by a semi-colon (;)."),
     (10734, 15, "Variable assignment is not allowed in a statement containing a top level UNION, INTERSECT or EXCEPT operator."),
     (
         10739,

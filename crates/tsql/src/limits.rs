@@ -11,9 +11,9 @@ pub const TOKENS_MAX: usize = 16 << 20;
 /// a thread of 2 MiB with room for the caller. SQL Server reports error 191 at a depth that depends on its stack.
 pub const NESTING_MAX: u32 = 200;
 
-/// Operators in one left-deep chain (`a + b + c ...`, `a JOIN b JOIN c ...`). AND, OR, UNION, IN and VALUES are flat lists
-/// and not bounded by this. It bounds the recursion of whoever walks the tree.
-pub const CHAIN_MAX: u32 = 1000;
+/// Levels of the tree: nesting, and each operator of a left-deep chain (`a + b + c ...`, `a JOIN b JOIN c ...`). AND, OR,
+/// UNION, IN and VALUES are flat lists and count once. It bounds the recursion of whoever walks, compares or drops a tree.
+pub const HEIGHT_MAX: u32 = 1000;
 
 /// Characters of an identifier (`sysname`), in UTF-16 units.
 pub const IDENTIFIER_UNITS_MAX: usize = 128;

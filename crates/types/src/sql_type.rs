@@ -36,7 +36,7 @@ pub enum MaxLength {
 }
 
 /// A collation, by its position in the table of known collations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Collation(pub u16);
 
 impl Collation {

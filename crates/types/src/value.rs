@@ -145,7 +145,9 @@ pub(crate) fn value_of(sql_type: crate::SqlType) -> proptest::strategy::BoxedStr
         T::RowVersion => any::<[u8; 8]>().prop_map(|v| Scalar::Binary(v.to_vec())).boxed(),
         T::Binary { length } => proptest::collection::vec(0..4u8, usize::from(length)).prop_map(Scalar::Binary).boxed(),
         T::VarBinary { .. } | T::Image | T::SqlVariant => proptest::collection::vec(0..4u8, 0..6).prop_map(Scalar::Binary).boxed(),
-        _ => "[a-cA-C \u{e9}\u{c9}\u{301}\u{0}-\u{3}\u{65e5}]{0,5}".prop_map(Scalar::Text).boxed(),
+        _ => "[a-cA-C \u{e9}\u{c9}\u{301}\u{0}-\u{3}\u{65e5}]{0,5}"
+            .prop_map(move |text| Scalar::Text(crate::convert::fit_text(text, &sql_type)))
+            .boxed(),
     };
     prop_oneof![1 => Just(Scalar::Null), 12 => value].boxed()
 }

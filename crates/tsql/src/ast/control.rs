@@ -114,13 +114,13 @@ pub enum FetchDirection {
     Relative(Expr),
 }
 
-/// `SET @v op value`; `SET @v.method(arguments)` has `method`.
+/// `SET @v op value`
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetVariable {
     pub variable: Variable,
     pub op: AssignOp,
     pub value: Expr,
-    /// `SET @v.Property = value`
+    /// `SET @v.Property = value`; of `SET @v.method(arguments)` the method's name, the call being `value`.
     pub property: Option<Ident>,
 }
 
