@@ -7,8 +7,8 @@ mod database;
 pub mod error;
 mod hash;
 pub mod ids;
-pub mod log;
 pub mod locks;
+pub mod log;
 pub mod sort;
 mod versions;
 
