@@ -5,11 +5,13 @@
 
 pub mod defs;
 pub mod instance;
+pub mod layout;
 pub mod objects;
 pub mod record;
 pub mod store;
 
 pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
+pub use layout::{ColumnPlace, TreeLayout};
 pub use objects::{ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog};

@@ -16,11 +16,12 @@
 
 use crate::defs::{Catalog, DatabaseId, ObjectId, TableDef};
 use crate::instance::{self, DatabaseRecord, LoginRecord};
-use crate::objects::{self, ConstraintDef, Properties, SchemaDef, UserDef};
+use crate::objects::{self, ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 use crate::record::{Reader, RecordError, Writer};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use thawdb_storage::{Database, KeyRange, ReadView, Row, ScanDirection, StorageError, Txn};
 
 /// What can go wrong with a catalog.
@@ -96,6 +97,14 @@ fn each(view: &ReadView, kind: Kind, mut record: impl FnMut(&[u8]) -> Result<(),
     Ok(())
 }
 
+/// A catalog version that no catalog of this process had before: a definition that was rolled back and another that came
+/// later never share one, so a plan made for the first is never taken for the second.
+fn next_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: only uniqueness matters.
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// Everything one database's catalog says, at one moment. Cloning shares the definitions.
 #[derive(Debug, Clone)]
 pub struct DatabaseCatalog {
@@ -151,7 +160,8 @@ impl DatabaseCatalog {
                 (id, UserDef { id, name: name.into(), kind, sid, default_schema: schema.map(Into::into), fixed: true, created })
             })
             .collect();
-        let tables = Catalog { schemas: schemas.iter().map(|(id, s)| (*id, s.name.clone())).collect(), ..Catalog::default() };
+        let names = schemas.iter().map(|(id, s)| (*id, s.name.clone())).collect();
+        let tables = Catalog { version: next_version(), schemas: names, ..Catalog::default() };
         Self {
             database,
             tables: Arc::new(tables),
@@ -200,7 +210,7 @@ impl DatabaseCatalog {
             catalog.constraints.insert(constraint.id.0, Arc::new(constraint));
             Ok(())
         })?;
-        let mut tables = Catalog { version: 1, schemas: catalog.schema_names(), ..Catalog::default() };
+        let mut tables = Catalog { version: next_version(), schemas: catalog.schema_names(), ..Catalog::default() };
         each(view, Kind::Table, |record| {
             let table = objects::read_table(record, database, &catalog.schemas)?;
             catalog.object_id_last = catalog.object_id_last.max(table.id.0);
@@ -217,7 +227,7 @@ impl DatabaseCatalog {
 
     fn change_tables(&mut self, change: impl FnOnce(&mut Catalog)) {
         let tables = Arc::make_mut(&mut self.tables);
-        tables.version += 1;
+        tables.version = next_version();
         change(tables);
     }
 
@@ -318,9 +328,19 @@ impl DatabaseCatalog {
         Ok(())
     }
 
-    /// Adds a table that only this copy knows: a session's temporary table, whose definition lives no longer than it.
-    pub fn put_private_table(&mut self, table: Arc<TableDef>) {
-        self.change_tables(|t| drop(t.tables.insert(table.id.0, table)));
+    /// The table with the names of its DEFAULT constraints in its columns.
+    pub fn constraints_named(&self, mut table: TableDef) -> TableDef {
+        let names: Vec<_> = self
+            .constraints_of(table.id)
+            .filter_map(|constraint| match constraint.kind {
+                ConstraintKind::Default(column) => Some((column, constraint.name.clone())),
+                _ => None,
+            })
+            .collect();
+        for column in &mut table.columns {
+            column.default_name = names.iter().find(|(id, _)| *id == column.id).map(|(_, name)| name.clone());
+        }
+        table
     }
 }
 

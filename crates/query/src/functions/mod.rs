@@ -1,3 +1,4 @@
 //! Built-in functions: their type rules here, their evaluation beside them, joined by the upper-case name.
 
-pub mod signature;
+pub(crate) mod call;
+pub(crate) mod eval;
