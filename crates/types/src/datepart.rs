@@ -296,7 +296,7 @@ mod tests {
 
     fn at(text: &str) -> Scalar {
         let to = SqlType::DateTime2 { scale: 7 };
-        crate::convert::convert(&Scalar::text(text), &SqlType::varchar(40), &to, &Default::default()).unwrap()
+        crate::convert::convert(&Scalar::text(text), &SqlType::varchar(40), &to, 0).unwrap()
     }
 
     #[test]

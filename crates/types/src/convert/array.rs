@@ -16,7 +16,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// That of the first value that does not convert.
-pub fn cast_array(array: &ArrayRef, from: &SqlType, to: &SqlType, options: &ConvertOptions) -> Result<ArrayRef, SqlError> {
+pub fn cast_array(array: &ArrayRef, from: &SqlType, to: &SqlType, options: impl Into<ConvertOptions>) -> Result<ArrayRef, SqlError> {
+    let options = options.into();
     if from == to || same_values(from, to) {
         return Ok(array.clone());
     }
@@ -28,7 +29,7 @@ pub fn cast_array(array: &ArrayRef, from: &SqlType, to: &SqlType, options: &Conv
     }
     let mut builder = ColumnBuilder::new(to, array.len());
     for index in 0..array.len() {
-        builder.append(&convert(&scalar_at(array, index, from), from, to, options)?);
+        builder.append(&convert(&scalar_at(array, index, from), from, to, &options)?);
     }
     Ok(builder.finish())
 }

@@ -24,7 +24,7 @@ pub use array::cast_array;
 pub use date::format_date_time;
 pub use date_text::DateOrder;
 pub use number::{format_decimal, format_float, format_money, parse_decimal, parse_float};
-pub use rules::{CastRule, implicit_cast};
+pub use rules::{CastRule, explicit_cast, implicit_cast};
 
 use crate::calendar::{Moment, OutOfRange};
 use crate::collation::{decode_1252, encode_1252, to_1252_text, utf16_length};
@@ -47,6 +47,20 @@ impl Default for ConvertOptions {
     }
 }
 
+impl From<&ConvertOptions> for ConvertOptions {
+    fn from(options: &ConvertOptions) -> Self {
+        *options
+    }
+}
+
+/// A style alone; 0 is none given, as CONVERT's documentation has it. (A style 0 that *was* given differs for date,
+/// time, datetime2 and datetimeoffset only: there say [`ConvertOptions::with_style`].)
+impl From<i32> for ConvertOptions {
+    fn from(style: i32) -> Self {
+        if style == 0 { Self::default() } else { Self::with_style(style) }
+    }
+}
+
 impl ConvertOptions {
     /// The defaults with a style.
     pub fn with_style(style: i32) -> Self {
@@ -62,7 +76,11 @@ impl ConvertOptions {
 ///
 /// # Errors
 /// 529 for types that never convert, and the messages at the head of the module for values that do not.
-pub fn convert(value: &Scalar, from: &SqlType, to: &SqlType, options: &ConvertOptions) -> Result<Scalar, SqlError> {
+pub fn convert(value: &Scalar, from: &SqlType, to: &SqlType, options: impl Into<ConvertOptions>) -> Result<Scalar, SqlError> {
+    convert_with(value, from, to, &options.into())
+}
+
+fn convert_with(value: &Scalar, from: &SqlType, to: &SqlType, options: &ConvertOptions) -> Result<Scalar, SqlError> {
     if value.is_null() {
         return if implicit_cast(from, to) == CastRule::Never { Err(never(from, to)) } else { Ok(Scalar::Null) };
     }

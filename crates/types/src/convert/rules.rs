@@ -106,6 +106,11 @@ pub fn implicit_cast(from: &SqlType, to: &SqlType) -> CastRule {
     }
 }
 
+/// Whether CAST and CONVERT take `from` to `to`: [`CastRule::Allowed`] or [`CastRule::Never`].
+pub fn explicit_cast(from: &SqlType, to: &SqlType) -> CastRule {
+    if implicit_cast(from, to) == CastRule::Never { CastRule::Never } else { CastRule::Allowed }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
