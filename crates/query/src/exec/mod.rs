@@ -44,6 +44,7 @@ mod table_writer;
 mod top_n;
 mod update;
 mod values;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -184,11 +185,10 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         NodeKind::SetDifference { left, right, keep } => Box::new(set_difference::SetDifference::new(left, right, *keep)),
         NodeKind::SingleRow { input } => Box::new(single_row::SingleRow::new(input)),
         NodeKind::AssignVariables { input, assignments } => Box::new(assign::AssignVariables::new(build(input), assignments)),
-        NodeKind::TableScan { .. }
-        | NodeKind::Window { .. }
-        | NodeKind::Insert { .. }
-        | NodeKind::Update { .. }
-        | NodeKind::Delete { .. } => build_stored(node),
+        NodeKind::Window { input, partition, order, functions } => {
+            Box::new(window::Window::new(input, partition, order, functions, &node.columns))
+        }
+        NodeKind::TableScan { .. } | NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } => build_stored(node),
     }
 }
 
