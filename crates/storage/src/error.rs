@@ -27,6 +27,8 @@ pub enum StorageError {
         /// Why no part of the log can be used again.
         reuse_wait: &'static str,
     },
+    /// Every frame of the buffer pool is latched or dirty and cannot be written (802).
+    PoolExhausted,
     /// No data file can grow (1105).
     FileFull,
     /// A row or key is longer than the format allows.

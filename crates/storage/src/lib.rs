@@ -7,9 +7,15 @@ mod database;
 pub mod error;
 mod hash;
 pub mod ids;
-pub mod log;
 pub mod locks;
+pub mod log;
+pub mod mini;
+pub mod page;
+pub mod pool;
+pub mod record;
 pub mod sort;
+pub mod space;
+pub mod store;
 mod versions;
 
 pub use database::{
@@ -18,3 +24,6 @@ pub use database::{
 };
 pub use error::StorageError;
 pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
+pub use mini::{Handle, Mini, UnitSpec};
+pub use space::Unit;
+pub use store::Store;

@@ -18,6 +18,7 @@
 pub mod batch;
 pub mod buffer;
 pub mod bulk;
+pub mod client;
 pub mod login;
 pub mod packet;
 pub mod prelogin;

@@ -9,7 +9,7 @@ use crate::server::sink::{Peer, ResponseSink};
 use crate::token::ColMetadata;
 use std::sync::mpsc::Receiver;
 use thawdb_engine::{Batch, BulkColumn, BulkLoader, ResultSink, Session};
-use thawdb_types::convert::convert;
+use thawdb_types::convert::{ConvertOptions, convert};
 use thawdb_types::{ColumnBuilder, Scalar, SqlError, SqlType};
 
 /// Packets that may wait for the worker.
@@ -105,7 +105,7 @@ impl PendingRows {
             if from == to || value == Scalar::Null {
                 builder.append(&value);
             } else {
-                builder.append(&convert(&value, from, to, 0)?);
+                builder.append(&convert(&value, from, to, &ConvertOptions::default())?);
             }
         }
         self.row_count += 1;

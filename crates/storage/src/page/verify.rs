@@ -1,0 +1,139 @@
+//! The check of one page by itself: every violation, not the first.
+//!
+//! | | invariant |
+//! |---|---|
+//! | P1 | type and format version are known |
+//! | P2 | the page carries the name under which it was asked for |
+//! | P3 | reserved bytes are zero |
+//! | P4 | `free_begin` lies between the prefix and the slots |
+//! | P5 | every slot points to bytes between the prefix and `free_begin` |
+//! | P6 | no two entries overlap, and with `garbage_bytes` they account for every byte below `free_begin` |
+//! | P7 | every entry parses, and its slot's head is its suffix's |
+//! | P8 | keys rise strictly from slot to slot, where the type has keys |
+//! | P9 | the counts of tagged entries and ghosts are right |
+//!
+//! P1, P2, P4, P5 and P7 are what the accessors rely on; [`first_violation`] checks all each time a page enters the pool.
+//! It does not look beyond the page: siblings, parents and maps are for the database's check.
+
+use super::checksum::damage;
+use super::entry::{self, Entry};
+use super::header::{self, HEADER_BYTES, PAGE_BYTES, PageBytes, PageType};
+use super::slotted::{SLOT_BYTES, SLOTS_MAX, Slotted};
+use crate::error::StorageError;
+use crate::ids::PageId;
+
+/// A broken invariant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// "P1" to "P9".
+    pub invariant: &'static str,
+    /// What was expected and found.
+    pub detail: String,
+}
+
+impl Violation {
+    /// As an error of the page.
+    pub fn into_error(self, id: PageId) -> StorageError {
+        damage(id, format!("{}: {}", self.invariant, self.detail))
+    }
+}
+
+/// Reports every violation of the page named `id`; the checksum is not looked at.
+pub fn verify(page: &PageBytes, id: PageId, report: &mut dyn FnMut(Violation)) {
+    let mut say = |invariant, detail| report(Violation { invariant, detail });
+    if header::format_version(page) != header::FORMAT_VERSION {
+        say("P1", format!("format version {}", header::format_version(page)));
+    }
+    if header::page_id(page) != id {
+        say("P2", format!("expected {id:?}, found {:?}", header::page_id(page)));
+    }
+    if page[15] != 0 || page[header::RESERVED_BEGIN..HEADER_BYTES].iter().any(|byte| *byte != 0) {
+        say("P3", "reserved bytes of the header are not zero".into());
+    }
+    match header::page_type(page) {
+        None => say("P1", format!("page type {}", header::type_number(page))),
+        Some(page_type) if page_type.is_slotted() => verify_slots(page, page_type, &mut say),
+        Some(_) => {}
+    }
+}
+
+/// The first violation, if any.
+pub fn first_violation(page: &PageBytes, id: PageId) -> Option<Violation> {
+    let mut first = None;
+    verify(page, id, &mut |violation| {
+        first.get_or_insert(violation);
+    });
+    first
+}
+
+fn verify_slots(page: &PageBytes, page_type: PageType, say: &mut dyn FnMut(&'static str, String)) {
+    let view = Slotted(page);
+    let body = HEADER_BYTES + usize::from(header::prefix_bytes(page));
+    let free_begin = usize::from(header::free_begin(page));
+    if view.len() > SLOTS_MAX || body > PAGE_BYTES || free_begin < body || free_begin > PAGE_BYTES - view.len() * SLOT_BYTES {
+        say("P4", format!("{} slots, entries from {body} to {free_begin}", view.len()));
+        return;
+    }
+    // One bit a byte tells overlap in a single pass without sorting the places.
+    let mut used = [0_u64; PAGE_BYTES / 64];
+    let mut total = 0;
+    let mut whole = true;
+    let (mut tagged, mut ghosts) = (0_u16, 0_u16);
+    for slot in 0..view.len() {
+        let (offset, bytes) = view.place(slot);
+        if offset < body || offset + bytes > free_begin {
+            say("P5", format!("slot {slot} points to {offset}, {bytes} bytes"));
+            whole = false;
+            continue;
+        }
+        total += bytes;
+        if !mark(&mut used, offset, bytes) {
+            say("P6", format!("slot {slot} at {offset}, {bytes} bytes, overlaps another"));
+        }
+        match Entry::parse(view.bytes(slot)) {
+            Ok(parsed) => {
+                tagged += u16::from(parsed.tag.is_some());
+                ghosts += u16::from(parsed.ghost);
+                if view.head(slot) != entry::head(parsed.suffix) {
+                    say("P7", format!("slot {slot} has head {:#010x}", view.head(slot)));
+                }
+            }
+            Err(malformed) => {
+                say("P7", format!("slot {slot}: {}", malformed.0));
+                whole = false;
+            }
+        }
+    }
+    let garbage = usize::from(header::garbage_bytes(page));
+    if body + total + garbage != free_begin {
+        say("P6", format!("{total} bytes of entries and {garbage} of garbage do not fill {body} to {free_begin}"));
+    }
+    if whole && page_type.is_keyed() {
+        verify_order(view, say);
+    }
+    if (tagged, ghosts) != (header::tagged_count(page), header::ghost_count(page)) {
+        let stored = (header::tagged_count(page), header::ghost_count(page));
+        say("P9", format!("tagged and ghosts: stored {stored:?}, found {:?}", (tagged, ghosts)));
+    }
+}
+
+fn mark(used: &mut [u64; PAGE_BYTES / 64], offset: usize, bytes: usize) -> bool {
+    let mut free = true;
+    let (mut at, end) = (offset, offset + bytes);
+    while at < end {
+        let bits = (64 - at % 64).min(end - at);
+        let mask = (u64::MAX >> (64 - bits)) << (at % 64);
+        free &= used[at / 64] & mask == 0;
+        used[at / 64] |= mask;
+        at += bits;
+    }
+    free
+}
+
+fn verify_order(view: Slotted<'_>, say: &mut dyn FnMut(&'static str, String)) {
+    for slot in 1..view.len() {
+        if view.entry(slot - 1).suffix >= view.entry(slot).suffix {
+            say("P8", format!("key of slot {slot} is not above the one before"));
+        }
+    }
+}

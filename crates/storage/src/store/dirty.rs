@@ -1,0 +1,141 @@
+//! The dirty lists of one database, and what is being written: what checkpoint and shutdown read instead of the pool.
+//!
+//! ```text
+//! mark_dirty --> list of the thread's shard --take--> in flight (oldest LSN kept) --synced--> gone
+//!                        ^----- busy or failed -------/
+//! ```
+//!
+//! 1. From the moment a page is marked dirty until its write is synced, an LSN not above its first change the device
+//!    lacks is in a list or in flight ([`DirtyLists::oldest`] sees it): entries move only under `WRITES_IN_FLIGHT`.
+//! 2. A page may be listed twice; the second writer finds it clean.
+
+use crate::ids::{Lsn, PageId};
+use observe::sync::{LockClass, Mutex};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use thawdb_observe as observe;
+
+static DIRTY_LIST: LockClass = LockClass::new("DIRTY_LIST", 5);
+static IN_FLIGHT: LockClass = LockClass::new("WRITES_IN_FLIGHT", 5);
+
+/// Lists of a database; threads are dealt out over them.
+const SHARDS: usize = 16;
+
+static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    static SHARD: Cell<usize> = Cell::new(NEXT_THREAD.fetch_add(1, Ordering::Relaxed) % SHARDS);
+}
+
+/// A dirty page and where its redo begins.
+pub type DirtyPage = (PageId, Lsn);
+
+/// The lists.
+pub struct DirtyLists {
+    shards: [Mutex<Vec<DirtyPage>>; SHARDS],
+    in_flight: Mutex<InFlight>,
+    count: AtomicUsize,
+}
+
+#[derive(Default)]
+struct InFlight {
+    next: u64,
+    oldest: BTreeMap<u64, Lsn>,
+}
+
+/// Pages taken for writing.
+pub struct Taken {
+    number: u64,
+    /// The pages, in file order.
+    pub pages: Vec<DirtyPage>,
+}
+
+impl DirtyLists {
+    /// Nothing is dirty.
+    pub fn new() -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::new(&DIRTY_LIST, Vec::new())),
+            in_flight: Mutex::new(&IN_FLIGHT, InFlight::default()),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Lists a page that became dirty.
+    pub fn push(&self, page: PageId, recovery: Lsn) {
+        self.shards[SHARD.get()].lock().push((page, recovery));
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Entries listed, at about this moment.
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is listed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes up to `pages_max` entries, the oldest of each list first.
+    pub fn take(&self, pages_max: usize) -> Taken {
+        let mut pages = Vec::new();
+        let mut in_flight = self.in_flight.lock();
+        in_flight.next += 1;
+        let number = in_flight.next;
+        for turn in 0..SHARDS {
+            let mut list = self.shards[(SHARD.get() + turn) % SHARDS].lock();
+            let count = list.len().min(pages_max - pages.len());
+            let Some(oldest) = list[..count].iter().map(|(_, lsn)| *lsn).min() else {
+                continue;
+            };
+            let known = in_flight.oldest.entry(number).or_insert(oldest);
+            *known = oldest.min(*known);
+            pages.extend(list.drain(..count));
+            self.count.fetch_sub(count, Ordering::Relaxed);
+        }
+        drop(in_flight);
+        pages.sort_unstable();
+        Taken { number, pages }
+    }
+
+    /// Ends what [`Self::take`] began; `back` is dirty still.
+    pub fn done(&self, taken: &Taken, back: &[DirtyPage]) {
+        let mut in_flight = self.in_flight.lock();
+        self.shards[SHARD.get()].lock().extend_from_slice(back);
+        self.count.fetch_add(back.len(), Ordering::Relaxed);
+        in_flight.oldest.remove(&taken.number);
+    }
+
+    /// The oldest LSN from which redo may be needed; `None` if nothing is dirty.
+    pub fn oldest(&self) -> Option<Lsn> {
+        let in_flight = self.in_flight.lock();
+        let flying = in_flight.oldest.values().copied().min();
+        let listed = self.shards.iter().filter_map(|shard| shard.lock().iter().map(|(_, lsn)| *lsn).min()).min();
+        flying.into_iter().chain(listed).min()
+    }
+}
+
+impl Default for DirtyLists {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_is_known_from_listing_to_the_end_of_the_write() {
+        let lists = DirtyLists::new();
+        let page = |page| PageId { file: 1, page };
+        lists.push(page(9), Lsn(90));
+        lists.push(page(3), Lsn(30));
+        assert_eq!((lists.oldest(), lists.len()), (Some(Lsn(30)), 2));
+        let taken = lists.take(10);
+        assert_eq!(taken.pages, [(page(3), Lsn(30)), (page(9), Lsn(90))]);
+        assert_eq!((lists.oldest(), lists.len()), (Some(Lsn(30)), 0));
+        lists.done(&taken, &[(page(9), Lsn(90))]);
+        assert_eq!((lists.oldest(), lists.len()), (Some(Lsn(90)), 1));
+    }
+}

@@ -1,0 +1,139 @@
+//! One database's files, log and pages tied together: what trees stand on.
+//!
+//! ```text
+//! trees, txn --> Mini (change) / Store::read --> pool --> data files
+//!                  |                               ^
+//!                  +--> log --> flush              +-- redo on first touch (recovery)
+//! ```
+//!
+//! 1. A page is read from the device only through [`Store::admit`]: checksum, name, structure and redo, or an error.
+//! 2. A page is written only by `store::write`, after the log is durable up to its last change.
+//! 3. A temporary database has no log: nothing is synced, and its files are made anew at each start.
+//!
+//! Locks: none of its own on the way of a read. Growth of IAM chains is serialised by `SPACE_CHAINS`
+//! (2), of files by `SPACE_GROWTH` (2), in this order and after the page latches of the caller's mini-transaction; under
+//! both only map pages are latched.
+//!
+//! Failure: a device error is 823, wrong content 824; after a failed log write everything that would log fails with
+//! `Poisoned` until the database is opened again.
+
+pub mod boot;
+mod create;
+pub mod dirty;
+pub mod file;
+mod read;
+pub mod write;
+
+use crate::error::StorageError;
+use crate::ids::{Lsn, PageId};
+use crate::log::Log;
+use crate::pool::{Pool, PoolFile};
+use crate::space::Space;
+use dirty::DirtyLists;
+use file::DataFile;
+use observe::sync::{LockClass, Mutex};
+use std::sync::{Arc, OnceLock, Weak};
+use thawdb_device::Env;
+use thawdb_observe as observe;
+
+static CHAINS: LockClass = LockClass::new("SPACE_CHAINS", 2);
+static GROWTH: LockClass = LockClass::new("SPACE_GROWTH", 2);
+
+/// Most files of a database: their table is an array, so that finding one costs nothing; far above what is in use.
+pub const FILES_MAX: usize = 1024;
+
+/// The lower half of one open database.
+pub struct Store {
+    me: Weak<Store>,
+    name: String,
+    number: u32,
+    env: Env,
+    pool: Arc<Pool>,
+    log: Option<Arc<Log>>,
+    files: Box<[OnceLock<DataFile>]>,
+    pub(crate) dirty: DirtyLists,
+    pub(crate) space: Space,
+    pub(crate) chains: Mutex<()>,
+    pub(crate) growth: Mutex<()>,
+    pub(crate) writer: write::Writer,
+}
+
+impl Store {
+    pub(crate) fn assemble(name: &str, number: u32, env: &Env, pool: &Arc<Pool>, log: Option<Arc<Log>>) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            name: name.to_owned(),
+            number,
+            env: env.clone(),
+            pool: pool.clone(),
+            log,
+            files: std::iter::repeat_with(OnceLock::new).take(FILES_MAX + 1).collect(),
+            dirty: DirtyLists::new(),
+            space: Space::new(),
+            chains: Mutex::new(&CHAINS, ()),
+            growth: Mutex::new(&GROWTH, ()),
+            writer: write::Writer::new(),
+        })
+    }
+
+    /// The database's name, for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The environment.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The log; a temporary database has none.
+    pub fn log(&self) -> Option<&Arc<Log>> {
+        self.log.as_ref()
+    }
+
+    /// Makes everything that was logged before `upto` durable.
+    pub fn flush_log(&self, upto: Lsn) -> Result<(), StorageError> {
+        self.log.as_ref().map_or(Ok(()), |log| log.flush(upto))
+    }
+
+    pub(crate) fn log_end(&self) -> Lsn {
+        self.log.as_ref().map_or(Lsn(0), |log| log.end())
+    }
+
+    pub(crate) fn add_file(&self, file: DataFile) -> Result<(), StorageError> {
+        let number = file.number;
+        let place = self.files.get(usize::from(number)).ok_or_else(|| StorageError::Bug(format!("file number {number}")))?;
+        self.space.set_file(number, file.filegroup, file.pages());
+        place.set(file).map_err(|_| StorageError::Bug(format!("file number {number} is in use")))
+    }
+
+    pub(crate) fn register(&self, file: u16) -> Arc<PoolFile> {
+        let owner: Weak<dyn crate::pool::WriteBack> = self.me.clone();
+        self.pool.register(self.number, file, owner)
+    }
+
+    /// The data files, by number.
+    pub fn files(&self) -> impl Iterator<Item = &DataFile> {
+        self.files.iter().filter_map(OnceLock::get)
+    }
+
+    /// The file with this number.
+    pub fn file(&self, number: u16) -> Result<&DataFile, StorageError> {
+        let file = self.files.get(usize::from(number)).and_then(OnceLock::get);
+        file.ok_or_else(|| StorageError::NotFound(format!("file {number} of database {}", self.name)))
+    }
+
+    /// The file of `page`, which must lie in it.
+    pub(crate) fn file_of(&self, page: PageId) -> Result<&DataFile, StorageError> {
+        let file = self.file(page.file)?;
+        if page.page >= file.pages() {
+            return Err(crate::page::checksum::damage(page, format!("the file has {} pages", file.pages())));
+        }
+        Ok(file)
+    }
+}

@@ -1,0 +1,83 @@
+//! Reading pages: from the pool, or from the device through every check.
+
+use super::Store;
+use super::file::DataFile;
+use crate::error::StorageError;
+use crate::ids::PageId;
+use crate::page::checksum::{self, Content, damage};
+use crate::page::{PAGE_BYTES, PageBytes, verify};
+use crate::pool::{AccessHint, Loaded, Loading, PageRead, PageWrite};
+use thawdb_device::ReadRequest;
+
+impl Store {
+    /// Latches a page to read.
+    pub fn read(&self, page: PageId) -> Result<PageRead<'_>, StorageError> {
+        self.read_with(page, AccessHint::Keep)
+    }
+
+    /// Latches a page to read; a scan says [`AccessHint::Once`].
+    pub fn read_with(&self, page: PageId, hint: AccessHint) -> Result<PageRead<'_>, StorageError> {
+        let file = self.file_of(page)?;
+        self.pool.read(&file.pool_file, page.page, hint, &mut |bytes| self.load(file, page, bytes))
+    }
+
+    pub(crate) fn write_existing(&self, page: PageId, wait: bool) -> Result<Option<PageWrite<'_>>, StorageError> {
+        let file = self.file_of(page)?;
+        self.pool.write(&file.pool_file, page.page, wait, &mut |bytes| self.load(file, page, bytes))
+    }
+
+    pub(crate) fn write_new(&self, page: PageId) -> Result<PageWrite<'_>, StorageError> {
+        self.pool.write_new(&self.file_of(page)?.pool_file, page.page)
+    }
+
+    /// Brings pages into the pool that are not there, in one batch of requests a file. Those that cannot be read are
+    /// left out: who needs one will meet its error.
+    pub fn prefetch(&self, pages: &[PageId]) -> Result<(), StorageError> {
+        for file in self.files() {
+            let mut loading = Vec::new();
+            for page in pages.iter().filter(|page| page.file == file.number && page.page < file.pages()) {
+                if !file.pool_file.is_present(page.page)
+                    && let Some(one) = self.pool.begin_load(&file.pool_file, page.page)?
+                {
+                    loading.push(one);
+                }
+            }
+            self.load_batch(file, loading);
+        }
+        Ok(())
+    }
+
+    fn load_batch(&self, file: &DataFile, mut loading: Vec<Loading<'_>>) {
+        let mut requests: Vec<_> = loading
+            .iter_mut()
+            .map(|one| ReadRequest { offset: u64::from(one.page()) * PAGE_BYTES as u64, buffer: one.bytes().as_mut_slice() })
+            .collect();
+        if requests.is_empty() || file.device.read(&mut requests).is_err() {
+            return;
+        }
+        for mut one in loading {
+            let page = PageId { file: file.number, page: one.page() };
+            if let Ok(loaded) = self.admit(page, one.bytes()) {
+                one.install(loaded, AccessHint::Once, false);
+            }
+        }
+    }
+
+    fn load(&self, file: &DataFile, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
+        let offset = u64::from(page.page) * PAGE_BYTES as u64;
+        file.device.read(&mut [ReadRequest { offset, buffer: bytes.as_mut_slice() }])?;
+        self.admit(page, bytes)
+    }
+
+    /// Lets a page that was read into the pool: whole, of the right name, sound, and with every change the log has of it.
+    fn admit(&self, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
+        match checksum::verify(bytes, page)? {
+            Content::Blank => return Err(damage(page, "the page was never written".into())),
+            Content::Whole => {}
+        }
+        match verify::first_violation(bytes, page) {
+            Some(violation) => Err(violation.into_error(page)),
+            None => Ok(Loaded::Clean),
+        }
+    }
+}
