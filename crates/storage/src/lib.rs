@@ -6,15 +6,19 @@
 pub mod checkpoint;
 mod database;
 pub mod error;
+mod hash;
 pub mod ids;
+pub mod locks;
 pub mod log;
 pub mod mini;
 pub mod page;
 pub mod pool;
 pub mod record;
 pub mod recovery;
+pub mod sort;
 pub mod space;
 pub mod store;
+mod versions;
 
 pub use checkpoint::TransactionTable;
 pub use database::{

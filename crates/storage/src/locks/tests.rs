@@ -1,0 +1,124 @@
+//! Locks: which requests wait, which are refused, and that every wait ends.
+
+use super::*;
+use LockMode::{IX, S, U, X};
+use std::sync::Barrier;
+
+fn key(item: u64) -> Resource {
+    Resource { database: 1, kind: ResourceKind::Key, container: 7, item }
+}
+
+fn manager() -> LockManager {
+    LockManager::new(thawdb_device::os::env())
+}
+
+const NOWAIT: LockWait<'static> = LockWait { timeout: Some(Duration::ZERO), cancel: None, deadlock_priority: 0, cost: 0 };
+
+fn wait_until(condition: impl Fn() -> bool) {
+    while !condition() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn grants_conversions_and_nowait() {
+    let locks = manager();
+    let (mut a, mut b) = (locks.owner(), locks.owner());
+    locks.acquire(&mut a, key(1), S, NOWAIT).unwrap();
+    locks.acquire(&mut b, key(1), U, NOWAIT).unwrap();
+    assert!(matches!(locks.acquire(&mut a, key(1), X, NOWAIT), Err(StorageError::LockTimeout)));
+    locks.release(&mut b, key(1));
+    locks.acquire(&mut a, key(1), IX, NOWAIT).unwrap();
+    assert_eq!(a.held(key(1)), Some(LockMode::SIX));
+    let row = LockInfo { resource: key(1), owner: a.id(), mode: LockMode::SIX, status: LockStatus::Grant };
+    assert_eq!(locks.locks(), vec![row]);
+    locks.release_all(&mut a);
+    assert!(locks.locks().is_empty());
+}
+
+#[test]
+fn waiters_are_served_in_order_and_readers_do_not_overtake() {
+    let locks = manager();
+    let order = Mutex::new(&LOCK_CELL, Vec::new());
+    let mut holder = locks.owner();
+    locks.acquire(&mut holder, key(1), S, NOWAIT).unwrap();
+    std::thread::scope(|scope| {
+        for (place, mode) in [X, S, X].into_iter().enumerate() {
+            let (locks, order) = (&locks, &order);
+            scope.spawn(move || {
+                let mut owner = locks.owner();
+                locks.acquire(&mut owner, key(1), mode, LockWait::default()).unwrap();
+                order.lock().push(place);
+                locks.release_all(&mut owner);
+            });
+            wait_until(|| locks.locks().len() == place + 2);
+        }
+        locks.release_all(&mut holder);
+    });
+    assert_eq!(*order.lock(), [0, 1, 2]);
+}
+
+#[test]
+fn a_cycle_costs_the_cheapest_member() {
+    for (costs, priorities, victim) in [([5, 1, 9], [0, 0, 0], 1), ([5, 1, 9], [0, 0, -3], 2), ([0, 7, 7], [1, 0, 0], 2)] {
+        let locks = manager();
+        let ready = Barrier::new(3);
+        let outcomes = Mutex::new(&LOCK_CELL, [None; 3]);
+        let mut owners: Vec<LockOwner> = (0..3).map(|_| locks.owner()).collect();
+        std::thread::scope(|scope| {
+            for (me, owner) in owners.iter_mut().enumerate() {
+                let (locks, ready, outcomes) = (&locks, &ready, &outcomes);
+                scope.spawn(move || {
+                    locks.acquire(owner, key(me as u64), X, NOWAIT).unwrap();
+                    ready.wait();
+                    let wait = LockWait { cost: costs[me], deadlock_priority: priorities[me], ..LockWait::default() };
+                    let outcome = locks.acquire(owner, key((me as u64 + 1) % 3), X, wait);
+                    outcomes.lock()[me] = Some(matches!(outcome, Err(StorageError::Deadlock)));
+                    locks.release_all(owner);
+                });
+            }
+        });
+        let expected: [Option<bool>; 3] = std::array::from_fn(|me| Some(me == victim));
+        assert_eq!(*outcomes.lock(), expected);
+        assert_eq!(locks.deadlock_count(), 1);
+        assert!(locks.locks().is_empty());
+    }
+}
+
+#[test]
+fn a_conversion_deadlock_is_found() {
+    let locks = manager();
+    let ready = Barrier::new(2);
+    let lost = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut owner = locks.owner();
+                locks.acquire(&mut owner, key(1), S, NOWAIT).unwrap();
+                ready.wait();
+                if locks.acquire(&mut owner, key(1), X, LockWait::default()).is_err() {
+                    lost.fetch_add(1, Ordering::Relaxed);
+                }
+                locks.release_all(&mut owner);
+            });
+        }
+    });
+    assert_eq!(lost.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn timeout_and_cancel_withdraw_the_request() {
+    let locks = manager();
+    let mut holder = locks.owner();
+    locks.acquire(&mut holder, key(1), X, NOWAIT).unwrap();
+    let mut other = locks.owner();
+    let brief = LockWait { timeout: Some(Duration::from_millis(1)), ..LockWait::default() };
+    assert!(matches!(locks.acquire(&mut other, key(1), S, brief), Err(StorageError::LockTimeout)));
+    let cancel = CancelToken::new();
+    cancel.cancel(observe::cancel::CancelReason::Attention);
+    let cancelled = LockWait { cancel: Some(&cancel), ..LockWait::default() };
+    assert!(matches!(locks.acquire(&mut other, key(1), S, cancelled), Err(StorageError::Cancelled)));
+    assert_eq!(locks.locks().len(), 1);
+    locks.release_all(&mut holder);
+    assert!(locks.locks().is_empty());
+}

@@ -1,0 +1,441 @@
+//! The commit table: the fate of every transaction, and which of them a view sees.
+//!
+//! ```text
+//!   txn ids   0 ........... base ............ low ............ high = next id
+//!             long committed │  slots: 0 active, 1 aborted, n+1 committed as n-th
+//!             (or in `aborted`)
+//! ```
+//! A view keeps `low` (all below have ended), `high` (none from there on counts), the commit sequence it was taken at
+//! and the slots between, so that it asks no lock and no shared counter again.
+//!
+//! Invariants:
+//! 1. A slot is written before the sequence that makes it visible is published, and both before `lowest_active` passes
+//!    it (`publish`); a view reads in the opposite order (`view`). So below `low` everything is at or below its sequence.
+//! 2. `horizon` is at most the `low` of every registered view and of every view still to come.
+//! 3. What `open_txns` returns never lists a transaction whose commit record precedes the call, nor omits one whose
+//!    commit record follows it: both sides hold `ACTIVE_TXNS` (`begin_commit`, `open_txns`).
+//! 4. An id leaves `aborted` only when no row carries it any more (`reverted`; the cleaner's promise).
+//!
+//! Locks: ACTIVE_TXNS (1), then COMMIT_WINDOW (5); VIEW_SHARD (5), then COMMIT_WINDOW for reading. The closure given to
+//! `begin_commit` appends to the log (rank 4) under ACTIVE_TXNS. Failure: none but the closure's.
+
+use super::records::OpenTxns;
+use crate::error::StorageError;
+use crate::ids::{TreeId, TxnId};
+use observe::sync::{LockClass, Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thawdb_observe as observe;
+
+static ACTIVE_TXNS: LockClass = LockClass::new("ACTIVE_TXNS", 1);
+static COMMIT_WINDOW: LockClass = LockClass::new("COMMIT_WINDOW", 5);
+static VIEW_SHARD: LockClass = LockClass::new("VIEW_SHARD", 5);
+
+const CHUNK_SLOTS: usize = 1024;
+/// Views of that many threads register without meeting.
+const VIEW_SHARDS: usize = 8;
+const ACTIVE: u64 = 0;
+const ABORTED: u64 = 1;
+
+type Chunk = [AtomicU64; CHUNK_SLOTS];
+type AbortedTxns = BTreeMap<u64, BTreeSet<u64>>;
+
+/// How a transaction ended, if it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Active,
+    Aborted,
+    Committed,
+}
+
+#[derive(Clone)]
+struct Window {
+    base: u64,
+    chunks: Arc<Vec<Arc<Chunk>>>,
+    aborted: Arc<AbortedTxns>,
+}
+
+impl Window {
+    fn slot(&self, txn: u64) -> Option<&AtomicU64> {
+        let index = usize::try_from(txn.checked_sub(self.base)?).ok()?;
+        self.chunks.get(index / CHUNK_SLOTS).map(|chunk| &chunk[index % CHUNK_SLOTS])
+    }
+}
+
+struct Active {
+    txn_next: u64,
+    tree_next: u64,
+    open: BTreeMap<u64, OpenTxn>,
+}
+
+#[derive(Default)]
+struct OpenTxn {
+    trees: BTreeSet<u64>,
+    commit_logged: bool,
+}
+
+/// The table of one database.
+pub(crate) struct CommitTable {
+    active: Mutex<Active>,
+    window: RwLock<Window>,
+    published: AtomicU64,
+    lowest_active: AtomicU64,
+    txn_next: AtomicU64,
+    horizon: AtomicU64,
+    views: [Mutex<BTreeMap<u64, usize>>; VIEW_SHARDS],
+    view_count: AtomicU64,
+}
+
+impl CommitTable {
+    /// The table as recovery or a new database leaves it: what is open in `image` has aborted.
+    pub(crate) fn new(image: OpenTxns) -> Self {
+        let base = image.txn_next;
+        Self {
+            active: Mutex::new(&ACTIVE_TXNS, Active { txn_next: base, tree_next: image.tree_next, open: BTreeMap::new() }),
+            window: RwLock::new(&COMMIT_WINDOW, Window { base, chunks: Arc::new(Vec::new()), aborted: Arc::new(image.open) }),
+            published: AtomicU64::new(0),
+            lowest_active: AtomicU64::new(base),
+            txn_next: AtomicU64::new(base),
+            horizon: AtomicU64::new(base),
+            views: std::array::from_fn(|_| Mutex::new(&VIEW_SHARD, BTreeMap::new())),
+            view_count: AtomicU64::new(0),
+        }
+    }
+
+    /// Gives out the next id.
+    pub(crate) fn begin(&self) -> TxnId {
+        let mut active = self.active.lock();
+        let txn = active.txn_next;
+        let missing = self.window.read().slot(txn).is_none();
+        if missing {
+            self.slide_window();
+        }
+        active.txn_next += 1;
+        active.open.insert(txn, OpenTxn::default());
+        self.txn_next.store(active.txn_next, Ordering::Release);
+        TxnId(txn)
+    }
+
+    /// Adds a chunk at the top and drops those below every open transaction; views keep the chunks they saw.
+    fn slide_window(&self) {
+        let settled = self.lowest_active.load(Ordering::Acquire);
+        let mut window = self.window.write();
+        let mut chunks: Vec<Arc<Chunk>> = window.chunks.as_ref().clone();
+        while !chunks.is_empty() && window.base + CHUNK_SLOTS as u64 <= settled {
+            chunks.remove(0);
+            window.base += CHUNK_SLOTS as u64;
+        }
+        chunks.push(Arc::new(std::array::from_fn(|_| AtomicU64::new(ACTIVE))));
+        window.chunks = Arc::new(chunks);
+    }
+
+    /// A tree id never given before.
+    pub(crate) fn tree_id(&self) -> TreeId {
+        let mut active = self.active.lock();
+        active.tree_next += 1;
+        TreeId(active.tree_next - 1)
+    }
+
+    /// Remembers that the transaction may have rows in the tree; before the record that says so is logged.
+    pub(crate) fn touch(&self, txn: TxnId, tree: TreeId) {
+        let mut active = self.active.lock();
+        active.open.get_mut(&txn.0).expect("touching transactions are open").trees.insert(tree.0);
+    }
+
+    /// Runs `append`, which puts the commit record into the log, so that no checkpoint falls between record and mark.
+    pub(crate) fn begin_commit<R>(&self, txn: TxnId, append: impl FnOnce() -> Result<R, StorageError>) -> Result<R, StorageError> {
+        let mut active = self.active.lock();
+        let logged = append()?;
+        active.open.get_mut(&txn.0).expect("committing transactions are open").commit_logged = true;
+        Ok(logged)
+    }
+
+    /// Makes a transaction, whose commit record is durable, visible to views taken from now on.
+    pub(crate) fn publish(&self, txn: TxnId) {
+        let mut active = self.active.lock();
+        let sequence = self.published.load(Ordering::Relaxed) + 1;
+        self.window.read().slot(txn.0).expect("open transactions have a slot").store(sequence + 1, Ordering::Release);
+        // Release: who reads this sequence finds the slot written.
+        self.published.store(sequence, Ordering::Release);
+        self.close(&mut active, txn);
+    }
+
+    fn close(&self, active: &mut Active, txn: TxnId) {
+        active.open.remove(&txn.0);
+        let lowest = active.open.first_key_value().map_or(active.txn_next, |(id, _)| *id);
+        self.lowest_active.store(lowest, Ordering::Release);
+    }
+
+    /// Ends a transaction of which nothing is left in any tree.
+    pub(crate) fn reverted(&self, txn: TxnId) {
+        let mut active = self.active.lock();
+        if active.open.contains_key(&txn.0) {
+            self.window.read().slot(txn.0).expect("open transactions have a slot").store(ABORTED, Ordering::Release);
+            self.close(&mut active, txn);
+            return;
+        }
+        let mut window = self.window.write();
+        let mut aborted = window.aborted.as_ref().clone();
+        aborted.remove(&txn.0);
+        window.aborted = Arc::new(aborted);
+        // One id is skipped, so that the horizon can tell views taken before this moment from those after it.
+        if window.slot(active.txn_next).is_some_and(|slot| slot.load(Ordering::Relaxed) == ACTIVE) {
+            window.slot(active.txn_next).expect("seen above").store(ABORTED, Ordering::Release);
+            active.txn_next += 1;
+            self.txn_next.store(active.txn_next, Ordering::Release);
+            if active.open.is_empty() {
+                self.lowest_active.store(active.txn_next, Ordering::Release);
+            }
+        }
+    }
+
+    /// Ends a transaction that left rows behind: they are read through until somebody reverts them.
+    pub(crate) fn abandon(&self, txn: TxnId) {
+        let mut active = self.active.lock();
+        let trees = active.open.get(&txn.0).map(|open| open.trees.clone()).unwrap_or_default();
+        {
+            let mut window = self.window.write();
+            let mut aborted = window.aborted.as_ref().clone();
+            aborted.insert(txn.0, trees);
+            window.aborted = Arc::new(aborted);
+            window.slot(txn.0).expect("open transactions have a slot").store(ABORTED, Ordering::Release);
+        }
+        self.close(&mut active, txn);
+    }
+
+    /// What a checkpoint stores: everything that would have aborted if the log ended here.
+    pub(crate) fn open_txns(&self) -> OpenTxns {
+        let active = self.active.lock();
+        let mut open = self.window.read().aborted.as_ref().clone();
+        for (txn, state) in active.open.iter().filter(|(_, state)| !state.commit_logged) {
+            open.insert(*txn, state.trees.clone());
+        }
+        OpenTxns { txn_next: active.txn_next, tree_next: active.tree_next, open }
+    }
+
+    /// Aborted transactions that still have rows somewhere, with the trees to look in.
+    pub(crate) fn aborted(&self) -> AbortedTxns {
+        self.window.read().aborted.as_ref().clone()
+    }
+
+    /// The fate of the writer of a row that is latched now. 0 has committed before memory.
+    pub(crate) fn fate(&self, txn: u64) -> Fate {
+        let window = self.window.read();
+        if window.aborted.contains_key(&txn) {
+            return Fate::Aborted;
+        }
+        match window.slot(txn).map(|slot| slot.load(Ordering::Acquire)) {
+            Some(ACTIVE) => Fate::Active,
+            Some(ABORTED) => Fate::Aborted,
+            Some(_) | None => Fate::Committed,
+        }
+    }
+
+    /// Whether every view, present or to come, sees the writer. A false "no" is possible, a false "yes" is not.
+    pub(crate) fn seen_by_all(&self, txn: u64) -> bool {
+        txn == 0 || (txn < self.horizon.load(Ordering::Acquire) && self.fate(txn) == Fate::Committed)
+    }
+
+    /// The present horizon: transactions below have ended before every view was taken.
+    pub(crate) fn horizon(&self) -> u64 {
+        self.horizon.load(Ordering::Acquire)
+    }
+
+    /// Moves the horizon as far as open transactions and views allow, and returns it.
+    pub(crate) fn advance_horizon(&self) -> u64 {
+        // Read first: a view registering behind our back in a shard already passed takes a `low` at least as high.
+        let mut horizon = self.lowest_active.load(Ordering::SeqCst);
+        for shard in &self.views {
+            if let Some((low, _)) = shard.lock().first_key_value() {
+                horizon = horizon.min(*low);
+            }
+        }
+        self.horizon.fetch_max(horizon, Ordering::AcqRel).max(horizon)
+    }
+
+    /// A view of what is committed now, and of `own` changes.
+    pub(crate) fn view(self: &Arc<Self>, own: Option<TxnId>) -> Visibility {
+        loop {
+            let registration = Arc::new(self.register());
+            let low = registration.low;
+            let sequence = self.published.load(Ordering::Acquire);
+            let high = self.txn_next.load(Ordering::Acquire);
+            let window = self.window.read().clone();
+            // A window that slid past `low` meanwhile no longer tells who committed before `sequence`.
+            if window.base <= low {
+                return Visibility { low, high, sequence, own: own.map_or(0, |txn| txn.0), window, registration };
+            }
+        }
+    }
+
+    fn register(self: &Arc<Self>) -> Registration {
+        // Relaxed: it only spreads views over shards.
+        let shard = self.view_count.fetch_add(1, Ordering::Relaxed) as usize % VIEW_SHARDS;
+        let mut views = self.views[shard].lock();
+        let low = self.lowest_active.load(Ordering::SeqCst);
+        *views.entry(low).or_default() += 1;
+        drop(views);
+        Registration { table: self.clone(), shard, low }
+    }
+}
+
+struct Registration {
+    table: Arc<CommitTable>,
+    shard: usize,
+    low: u64,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut views = self.table.views[self.shard].lock();
+        let count = views.get_mut(&self.low).expect("registered views are counted");
+        *count -= 1;
+        if *count == 0 {
+            views.remove(&self.low);
+        }
+    }
+}
+
+/// Which transactions' rows a view sees. While it lives, nothing it needs is cleaned away.
+#[derive(Clone)]
+pub(crate) struct Visibility {
+    low: u64,
+    high: u64,
+    sequence: u64,
+    own: u64,
+    window: Window,
+    registration: Arc<Registration>,
+}
+
+impl Visibility {
+    /// Whether rows of the writer are seen.
+    #[inline]
+    pub(crate) fn sees(&self, writer: u64) -> bool {
+        if writer < self.low {
+            return self.window.aborted.is_empty() || !self.window.aborted.contains_key(&writer);
+        }
+        if writer == self.own {
+            return true;
+        }
+        if writer >= self.high {
+            return false;
+        }
+        self.window.slot(writer).is_some_and(|slot| (2..=self.sequence + 1).contains(&slot.load(Ordering::Acquire)))
+    }
+
+    /// The same snapshot, seeing the changes of `own`.
+    pub(crate) fn with_own(&self, own: Option<TxnId>) -> Self {
+        Self { own: own.map_or(0, |txn| txn.0), ..self.clone() }
+    }
+
+    /// The registration's lower bound, for diagnosis.
+    pub(crate) fn low(&self) -> u64 {
+        self.registration.low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Arc<CommitTable> {
+        Arc::new(CommitTable::new(OpenTxns::default()))
+    }
+
+    #[test]
+    fn views_see_what_was_published_before_them() {
+        let table = table();
+        let (a, b) = (table.begin(), table.begin());
+        table.publish(b);
+        let early = table.view(None);
+        table.publish(a);
+        let late = table.view(None);
+        let c = table.begin();
+        let own = table.view(Some(c));
+        assert_eq!([early.sees(a.0), early.sees(b.0), early.sees(c.0)], [false, true, false]);
+        assert_eq!([late.sees(a.0), late.sees(b.0), late.sees(c.0)], [true, true, false]);
+        assert_eq!([own.sees(a.0), own.sees(c.0), own.sees(0)], [true, true, true]);
+        assert!(late.with_own(Some(c)).sees(c.0));
+        table.publish(c);
+        assert!(!late.sees(c.0));
+    }
+
+    #[test]
+    fn the_horizon_waits_for_views_and_writers() {
+        let table = table();
+        let a = table.begin();
+        let view = table.view(None);
+        table.publish(a);
+        let b = table.begin();
+        assert_eq!(table.advance_horizon(), a.0);
+        assert!(!table.seen_by_all(a.0));
+        drop(view);
+        assert_eq!(table.advance_horizon(), b.0);
+        assert!(table.seen_by_all(a.0) && !table.seen_by_all(b.0));
+    }
+
+    #[test]
+    fn the_aborted_stay_unseen_until_reverted() {
+        let mut image = OpenTxns { txn_next: 50, ..OpenTxns::default() };
+        image.open.insert(40, BTreeSet::from([1]));
+        let table = Arc::new(CommitTable::new(image.clone()));
+        assert_eq!(table.open_txns(), image);
+        assert_eq!((table.fate(40), table.fate(41)), (Fate::Aborted, Fate::Committed));
+        let view = table.view(None);
+        assert!(!view.sees(40) && view.sees(41));
+        let c = table.begin();
+        table.touch(c, TreeId(7));
+        table.abandon(c);
+        assert_eq!(table.aborted(), BTreeMap::from([(40, BTreeSet::from([1])), (c.0, BTreeSet::from([7]))]));
+        table.reverted(TxnId(40));
+        table.reverted(c);
+        assert!(table.aborted().is_empty() && !view.sees(40));
+        assert_eq!(table.fate(c.0), Fate::Aborted);
+    }
+
+    #[test]
+    fn the_window_slides_and_old_views_keep_theirs() {
+        let table = table();
+        let slow = table.begin();
+        let view = table.view(None);
+        for _ in 0..3 * CHUNK_SLOTS {
+            let txn = table.begin();
+            table.publish(txn);
+        }
+        assert_eq!(table.window.read().chunks.len(), 4);
+        table.publish(slow);
+        for _ in 0..CHUNK_SLOTS {
+            let txn = table.begin();
+            table.publish(txn);
+        }
+        assert!(table.window.read().chunks.len() <= 2);
+        assert!(!view.sees(slow.0) && !view.sees(slow.0 + 5) && table.view(None).sees(slow.0));
+        assert_eq!(table.fate(slow.0), Fate::Committed);
+    }
+
+    #[test]
+    fn concurrent_views_are_prefixes_of_publication() {
+        let table = table();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..4000 {
+                        let txn = table.begin();
+                        table.publish(txn);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let mut before = 0;
+                for _ in 0..2000 {
+                    let view = table.view(None);
+                    let seen = (1..view.high).filter(|txn| view.sees(*txn)).count();
+                    assert_eq!(seen as u64, view.sequence, "exactly the published ones are seen");
+                    assert!(view.sequence >= before && table.advance_horizon() <= view.low());
+                    before = view.sequence;
+                }
+            });
+        });
+    }
+}
