@@ -6,6 +6,8 @@
 pub mod checkpoint;
 mod database;
 pub mod error;
+#[cfg(test)]
+mod format_tests;
 mod hash;
 pub mod ids;
 pub mod locks;
