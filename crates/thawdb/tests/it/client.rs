@@ -87,11 +87,7 @@ fn output_parameters_and_prepared_statements() {
     let call = RpcCall {
         procedure: "sp_executesql".into(),
         no_metadata: false,
-        parameters: vec![
-            text("SET @n = @n * 2; SELECT @n"),
-            text("@n int OUTPUT"),
-            parameter("@n", SqlType::Int, Scalar::Int(21), true),
-        ],
+        parameters: vec![text("SET @n = @n * 2; SELECT @n"), text("@n int OUTPUT"), parameter("@n", SqlType::Int, Scalar::Int(21), true)],
     };
     let mut response = client.call(&call).unwrap();
     let (mut status, mut value) = (None, None);
@@ -107,7 +103,12 @@ fn output_parameters_and_prepared_statements() {
     let prepare = RpcCall {
         procedure: "sp_prepare".into(),
         no_metadata: false,
-        parameters: vec![parameter("", SqlType::Int, Scalar::Null, true), text("@a int"), text("SELECT @a + 1"), parameter("", SqlType::Int, Scalar::Int(1), false)],
+        parameters: vec![
+            parameter("", SqlType::Int, Scalar::Null, true),
+            text("@a int"),
+            text("SELECT @a + 1"),
+            parameter("", SqlType::Int, Scalar::Int(1), false),
+        ],
     };
     let mut response = client.call(&prepare).unwrap();
     let mut handle = Scalar::Null;

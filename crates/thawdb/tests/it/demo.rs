@@ -8,7 +8,9 @@ fn the_demo_ends_well() {
     let output = thawdb(&["demo", "--rows", "30000", "--memory", "128MB", "--data", folder.text()]).output().unwrap();
     let (said, complained) = texts(&output);
     assert!(output.status.success(), "{said}\n{complained}");
-    for wanted in ["loaded 30,000 rows", "every answer is right", "all are there", "CHECKDB found 0 allocation errors and 0 consistency errors"] {
+    for wanted in
+        ["loaded 30,000 rows", "every answer is right", "all are there", "CHECKDB found 0 allocation errors and 0 consistency errors"]
+    {
         assert!(said.contains(wanted), "{wanted} is missing from {said}");
     }
     for figure in ["demo: load, rate", "demo: peak memory", "demo: reopen after SIGKILL", "demo: DBCC CHECKDB"] {

@@ -40,10 +40,8 @@ fn a_stream_given_up_leaves_the_session_ready() {
         }
     }
     assert!(rows > 0 && rows < 4_000_000);
-    let all: usize = session
-        .stream("SELECT i FROM #n")
-        .map(|item| if let Ok(StreamItem::Rows(batch)) = item { batch.num_rows() } else { 0 })
-        .sum();
+    let all: usize =
+        session.stream("SELECT i FROM #n").map(|item| if let Ok(StreamItem::Rows(batch)) = item { batch.num_rows() } else { 0 }).sum();
     assert_eq!(all, 2000);
 }
 

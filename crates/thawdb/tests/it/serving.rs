@@ -13,7 +13,9 @@ fn scalar(client: &mut Client, text: &str) -> Scalar {
 fn a_new_folder_needs_a_good_password() {
     let folder = Folder::new("password");
     let data = folder.path().join("data");
-    for (password, complaint) in [(None, "needs a password"), (Some(""), "policy"), (Some("short1!"), "too short"), (Some("alllowercase"), "three of these")] {
+    for (password, complaint) in
+        [(None, "needs a password"), (Some(""), "policy"), (Some("short1!"), "too short"), (Some("alllowercase"), "three of these")]
+    {
         let mut command = thawdb(&["serve", "--listen", "127.0.0.1:0", "--data"]);
         command.arg(&data);
         if let Some(password) = password {
@@ -35,7 +37,10 @@ fn encryption_is_as_agreed() {
         let options = ConnectOptions { encryption, ..server.options() };
         let mut client = server.try_connect(&options).unwrap();
         assert_eq!(client.is_encrypted(), encrypted);
-        assert_eq!(scalar(&mut client, "SELECT N'größer als ein Paket: ' + REPLICATE(N'ü', 3900)").as_text().unwrap().chars().count(), 3924);
+        assert_eq!(
+            scalar(&mut client, "SELECT N'größer als ein Paket: ' + REPLICATE(N'ü', 3900)").as_text().unwrap().chars().count(),
+            3924
+        );
         let refused = server.try_connect(&ConnectOptions { password: "Wrong-Password-1".into(), ..options });
         assert!(matches!(refused, Err(ClientError::Server(error)) if error.number == 18456 && error.severity == 14));
     }
@@ -54,7 +59,9 @@ fn what_was_committed_survives_both_signals() {
     let folder = Folder::new("signals");
     let server = TestServer::start(folder.path(), &[]);
     let mut client = server.connect();
-    for text in ["CREATE DATABASE kept", "USE kept", "CREATE TABLE dbo.t (id int IDENTITY PRIMARY KEY, n int NOT NULL)", "INSERT dbo.t VALUES (1)"] {
+    for text in
+        ["CREATE DATABASE kept", "USE kept", "CREATE TABLE dbo.t (id int IDENTITY PRIMARY KEY, n int NOT NULL)", "INSERT dbo.t VALUES (1)"]
+    {
         client.batch(text).unwrap().finish().unwrap();
     }
     assert_eq!(client.database(), "kept");

@@ -51,6 +51,35 @@ where
     execute(client, "DROP TABLE #t").await;
 }
 
+/// A date or time as the driver's own bytes: it converts them only to the types of other crates.
+#[derive(Debug, Clone, PartialEq)]
+struct Moment(ColumnData<'static>);
+
+impl ToSql for Moment {
+    fn to_sql(&self) -> ColumnData<'_> {
+        self.0.clone()
+    }
+}
+
+impl FromSql<'_> for Moment {
+    fn from_sql(value: &ColumnData<'static>) -> tiberius::Result<Option<Self>> {
+        let null =
+            matches!(value, ColumnData::Date(None) | ColumnData::Time(None) | ColumnData::DateTime(None) | ColumnData::DateTime2(None));
+        Ok((!null).then(|| Self(value.clone())))
+    }
+}
+
+/// As [`round_trip`], for what has no NULL of its own type.
+async fn round_trip_moments(client: &mut Client, sql_type: &str, values: &[ColumnData<'static>]) {
+    for value in values {
+        let moment = Moment(value.clone());
+        let text = format!("SELECT CAST(@P1 AS {sql_type}), CAST(NULL AS {sql_type})");
+        let row = client.query(text, &[&moment]).await.unwrap().into_row().await.unwrap().unwrap();
+        assert_eq!(row.try_get::<Moment, _>(0).unwrap(), Some(moment), "{sql_type}");
+        assert_eq!(row.try_get::<Moment, _>(1).unwrap(), None, "{sql_type}");
+    }
+}
+
 async fn round_trip_text(client: &mut Client, sql_type: &str, values: &[&str]) {
     for value in values {
         let text = format!("SELECT CAST(@P1 AS {sql_type}), @P1, CAST(NULL AS {sql_type})");
@@ -77,11 +106,14 @@ async fn types(client: &mut Client) {
     round_trip(client, "decimal(38,4)", &[Numeric::new_with_scale(-(10i128.pow(38) - 1), 4), Numeric::new_with_scale(1, 4)]).await;
     round_trip(client, "decimal(9,2)", &[Numeric::new_with_scale(999_999_999, 2)]).await;
     round_trip(client, "uniqueidentifier", &[Uuid::nil(), Uuid::from_u128(0x0011_2233_4455_6677_8899_AABB_CCDD_EEFF)]).await;
-    round_trip(client, "date", &[Date::new(0), Date::new(3_652_058)]).await;
-    round_trip(client, "time(7)", &[Time::new(0, 7), Time::new(863_999_999_999, 7)]).await;
-    round_trip(client, "datetime", &[DateTime::new(-53_690, 0), DateTime::new(2_958_463, 25_919_999)]).await;
-    let last = DateTime2::new(Date::new(3_652_058), Time::new(863_999_999_999, 7));
-    round_trip(client, "datetime2(7)", &[DateTime2::new(Date::new(0), Time::new(0, 7)), last]).await;
+    let date = |days| ColumnData::Date(Some(Date::new(days)));
+    round_trip_moments(client, "date", &[date(0), date(3_652_058)]).await;
+    let time = |ticks| ColumnData::Time(Some(Time::new(ticks, 7)));
+    round_trip_moments(client, "time(7)", &[time(0), time(863_999_999_999)]).await;
+    let datetime = |days, units| ColumnData::DateTime(Some(DateTime::new(days, units)));
+    round_trip_moments(client, "datetime", &[datetime(-53_690, 0), datetime(2_958_463, 25_919_999)]).await;
+    let datetime2 = |days, ticks| ColumnData::DateTime2(Some(DateTime2::new(Date::new(days), Time::new(ticks, 7))));
+    round_trip_moments(client, "datetime2(7)", &[datetime2(0, 0), datetime2(3_652_058, 863_999_999_999)]).await;
     round_trip_text(client, "varchar(20)", &["", "plain", "café £ €"]).await;
     round_trip_text(client, "nvarchar(20)", &["", "日本語", "😀🎉", "' -- ;"]).await;
     round_trip_text(client, "char(3)", &["ab "]).await;
