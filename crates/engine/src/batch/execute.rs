@@ -157,8 +157,8 @@ pub(crate) fn is_insert_execute(insert: &Insert) -> bool {
 
 /// Whether a query has a FROM: a SELECT without one begins no implicit transaction.
 pub(crate) fn reads_tables(query: &Query) -> bool {
-    fn body(body: &QueryBody) -> bool {
-        match body {
+    fn body(node: &QueryBody) -> bool {
+        match node {
             QueryBody::Select(select) => !select.from.is_empty(),
             QueryBody::Paren(query) => reads_tables(query),
             QueryBody::Set { operands, .. } => operands.iter().any(body),

@@ -144,7 +144,7 @@ impl Interpreter<'_, '_> {
         let mut execution = exec::run(node, self.session)?;
         while let Some(batch) = execution.next(self.session)? {
             self.send_infos();
-            self.out.rows(&batch)?;
+            self.out.rows(&batch.into())?;
         }
         self.send_infos();
         Ok(execution.rows_affected())

@@ -183,7 +183,10 @@ fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         "INDEXPROPERTY" => {
             let table = by_id(0);
             let index = table.as_ref().and_then(|table| {
-                table.indexes.iter().find(|index| index.name.as_deref().is_some_and(|n| given.text(1).is_some_and(|g| g.eq_ignore_ascii_case(n))))
+                table
+                    .indexes
+                    .iter()
+                    .find(|index| index.name.as_deref().is_some_and(|n| given.text(1).is_some_and(|g| g.eq_ignore_ascii_case(n))))
             });
             optional(index, |index| properties::index(index, given.text(2).unwrap_or_default()))
         }
