@@ -11,9 +11,9 @@ use crate::compile::{CompileContext, Compiled, Settings, compile};
 use crate::context::SessionInfo;
 use crate::explain::explain;
 use crate::testing::{DATABASE, TestHost};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use thawdb_catalog::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
 use thawdb_storage::TreeId;
 use thawdb_tsql::{ParseOptions, ast, parse_batch, parse_data_type};
@@ -201,8 +201,10 @@ impl Db {
             let compiled = self.compile(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
             let text = explain(&compiled.node, &|_| "t".into());
             let rows = self.host.run(&compiled.node).unwrap_or_else(|e| panic!("{sql}: {e}\n{text}")).0;
-            let mut rows: Vec<String> =
-                rows.iter().map(|r| r.iter().zip(&compiled.columns).map(|(v, c)| shown(v, &c.sql_type)).collect::<Vec<_>>().join("|")).collect();
+            let mut rows: Vec<String> = rows
+                .iter()
+                .map(|r| r.iter().zip(&compiled.columns).map(|(v, c)| shown(v, &c.sql_type)).collect::<Vec<_>>().join("|"))
+                .collect();
             if !sql.to_ascii_lowercase().contains("order by") {
                 rows.sort();
             }

@@ -35,13 +35,14 @@ fn selection_and_projection() {
     db.check("SELECT id FROM customers WHERE NOT (id < 3 OR city = 'Oslo')", &[]);
     db.check("SELECT id FROM customers WHERE 1 = 0", &[]);
     db.check("SELECT 1 + 1, 'a' + 'b', 7 / 2, 7 % 4, 1.0 / 3", &["2|ab|3|3|0.333333"]);
-    db.check("SELECT CASE WHEN city = 'Oslo' THEN 'north' ELSE 'south' END, ISNULL(city, '?') FROM customers WHERE id > 2", &[
-        "north|Oslo", "south|?",
-    ]);
-    db.check("SELECT IIF(id > 2, 'big', 'small'), NULLIF(id, 1), COALESCE(city, name) FROM customers WHERE id IN (1, 3)", &[
-        "big|3|Cyd",
-        "small|NULL|Oslo",
-    ]);
+    db.check(
+        "SELECT CASE WHEN city = 'Oslo' THEN 'north' ELSE 'south' END, ISNULL(city, '?') FROM customers WHERE id > 2",
+        &["north|Oslo", "south|?"],
+    );
+    db.check(
+        "SELECT IIF(id > 2, 'big', 'small'), NULLIF(id, 1), COALESCE(city, name) FROM customers WHERE id IN (1, 3)",
+        &["big|3|Cyd", "small|NULL|Oslo"],
+    );
     db.check("SELECT order_id, line FROM items WHERE order_id = 12 AND line = 2", &["12|2"]);
 }
 
@@ -65,15 +66,18 @@ fn order_and_limits() {
 fn joins() {
     let mut db = shop("joins");
     db.check("SELECT c.name, o.id FROM customers c JOIN orders o ON o.customer = c.id", &["Ann|10", "Ann|11", "Bob|12", "Dan|14"]);
-    db.check("SELECT c.name, o.id FROM customers AS c LEFT JOIN orders AS o ON o.customer = c.id AND o.total > 6", &[
-        "Ann|11", "Bob|12", "Cyd|NULL", "Dan|14",
-    ]);
-    db.check("SELECT c.name, o.id FROM customers c RIGHT JOIN orders o ON o.customer = c.id", &[
-        "Ann|10", "Ann|11", "Bob|12", "Dan|14", "NULL|13",
-    ]);
-    db.check("SELECT c.name, o.id FROM customers c FULL JOIN orders o ON o.customer = c.id WHERE c.id IS NULL OR o.id IS NULL", &[
-        "Cyd|NULL", "NULL|13",
-    ]);
+    db.check(
+        "SELECT c.name, o.id FROM customers AS c LEFT JOIN orders AS o ON o.customer = c.id AND o.total > 6",
+        &["Ann|11", "Bob|12", "Cyd|NULL", "Dan|14"],
+    );
+    db.check(
+        "SELECT c.name, o.id FROM customers c RIGHT JOIN orders o ON o.customer = c.id",
+        &["Ann|10", "Ann|11", "Bob|12", "Dan|14", "NULL|13"],
+    );
+    db.check(
+        "SELECT c.name, o.id FROM customers c FULL JOIN orders o ON o.customer = c.id WHERE c.id IS NULL OR o.id IS NULL",
+        &["Cyd|NULL", "NULL|13"],
+    );
     db.check("SELECT c.name FROM customers c LEFT JOIN orders o ON o.customer = c.id WHERE o.id IS NULL", &["Cyd"]);
     db.check("SELECT c.name, o.id FROM customers c LEFT JOIN orders o ON o.customer = c.id WHERE o.total < 10", &["Ann|10", "Ann|11"]);
     db.check("SELECT a.id, b.id FROM customers a, customers b WHERE a.city = b.city AND a.id < b.id", &["1|4"]);
@@ -86,9 +90,10 @@ fn joins() {
         "SELECT c.name, o.id, i.product FROM customers c LEFT JOIN (orders o JOIN items i ON i.order_id = o.id AND i.line = 2) ON o.customer = c.id",
         &["Ann|10|bolt", "Bob|12|nut", "Cyd|NULL|NULL", "Dan|NULL|NULL"],
     );
-    db.check("SELECT o.id, x.n FROM orders o CROSS APPLY (SELECT COUNT(*) AS n FROM items i WHERE i.order_id = o.id) x", &[
-        "10|2", "11|1", "12|2", "13|0", "14|1",
-    ]);
+    db.check(
+        "SELECT o.id, x.n FROM orders o CROSS APPLY (SELECT COUNT(*) AS n FROM items i WHERE i.order_id = o.id) x",
+        &["10|2", "11|1", "12|2", "13|0", "14|1"],
+    );
     db.check(
         "SELECT o.id, x.product FROM orders o OUTER APPLY (SELECT TOP 1 product FROM items i WHERE i.order_id = o.id ORDER BY line DESC) x",
         &["10|bolt", "11|nut", "12|nut", "13|NULL", "14|bolt"],
@@ -111,9 +116,10 @@ fn aggregates() {
     db.check("SELECT MAX(id) FROM customers WHERE id > 100", &["NULL"]);
     db.check("SELECT COUNT(*) FROM customers WHERE id > 100", &["0"]);
     db.check("SELECT 1 FROM customers HAVING COUNT(*) = 4", &["1"]);
-    db.check("SELECT customer, product, COUNT(*) FROM orders o JOIN items i ON i.order_id = o.id GROUP BY ROLLUP(customer, product)", &[
-        "1|NULL|3", "1|bolt|1", "1|nut|2", "2|NULL|2", "2|gear|1", "2|nut|1", "4|NULL|1", "4|bolt|1", "NULL|NULL|6",
-    ]);
+    db.check(
+        "SELECT customer, product, COUNT(*) FROM orders o JOIN items i ON i.order_id = o.id GROUP BY ROLLUP(customer, product)",
+        &["1|NULL|3", "1|bolt|1", "1|nut|2", "2|NULL|2", "2|gear|1", "2|nut|1", "4|NULL|1", "4|bolt|1", "NULL|NULL|6"],
+    );
     db.check("SELECT STRING_AGG(name, ',') WITHIN GROUP (ORDER BY name DESC) FROM customers", &["Dan,Cyd,Bob,Ann"]);
 }
 
@@ -129,29 +135,37 @@ fn subqueries() {
     db.check("SELECT id FROM orders WHERE customer NOT IN (SELECT id FROM customers WHERE id < 2)", &["12", "14"]);
     db.check("SELECT id FROM orders o WHERE total >= ALL (SELECT total FROM orders)", &["12"]);
     db.check("SELECT id FROM orders o WHERE total > ANY (SELECT total FROM orders WHERE customer = 1)", &["11", "12", "14"]);
-    db.check("SELECT name, (SELECT SUM(total) FROM orders o WHERE o.customer = c.id) FROM customers c", &[
-        "Ann|12.75", "Bob|100.00", "Cyd|NULL", "Dan|20.00",
-    ]);
-    db.check("SELECT name, (SELECT COUNT(*) FROM orders o WHERE o.customer = c.id) FROM customers c", &["Ann|2", "Bob|1", "Cyd|0", "Dan|1"]);
+    db.check(
+        "SELECT name, (SELECT SUM(total) FROM orders o WHERE o.customer = c.id) FROM customers c",
+        &["Ann|12.75", "Bob|100.00", "Cyd|NULL", "Dan|20.00"],
+    );
+    db.check(
+        "SELECT name, (SELECT COUNT(*) FROM orders o WHERE o.customer = c.id) FROM customers c",
+        &["Ann|2", "Bob|1", "Cyd|0", "Dan|1"],
+    );
     db.check("SELECT name FROM customers c WHERE (SELECT COUNT(*) FROM orders o WHERE o.customer = c.id) > 1", &["Ann"]);
     db.check("SELECT id FROM orders WHERE total > (SELECT AVG(total) FROM orders)", &["12"]);
     db.check("SELECT (SELECT name FROM customers WHERE id = 2)", &["Bob"]);
-    db.check("SELECT name FROM customers c WHERE id = 3 OR EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND o.total > 50)", &[
-        "Bob", "Cyd",
-    ]);
+    db.check(
+        "SELECT name FROM customers c WHERE id = 3 OR EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND o.total > 50)",
+        &["Bob", "Cyd"],
+    );
     db.check(
         "SELECT c.name FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND EXISTS (SELECT 1 FROM items i WHERE i.order_id = o.id AND i.product = 'gear' AND c.city = 'Paris'))",
         &["Bob"],
     );
-    db.check("SELECT city FROM customers GROUP BY city HAVING EXISTS (SELECT 1 FROM orders WHERE orders.id - 10 = COUNT(customers.id))", &[
-        "NULL", "Oslo", "Paris",
-    ]);
-    db.check("SELECT city FROM customers GROUP BY city HAVING EXISTS (SELECT 1 FROM orders WHERE orders.id - 9 = COUNT(customers.id) + 1)", &[
-        "NULL", "Oslo", "Paris",
-    ]);
-    db.check("SELECT CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id) THEN 'y' ELSE 'n' END FROM customers c", &[
-        "n", "y", "y", "y",
-    ]);
+    db.check(
+        "SELECT city FROM customers GROUP BY city HAVING EXISTS (SELECT 1 FROM orders WHERE orders.id - 10 = COUNT(customers.id))",
+        &["NULL", "Oslo", "Paris"],
+    );
+    db.check(
+        "SELECT city FROM customers GROUP BY city HAVING EXISTS (SELECT 1 FROM orders WHERE orders.id - 9 = COUNT(customers.id) + 1)",
+        &["NULL", "Oslo", "Paris"],
+    );
+    db.check(
+        "SELECT CASE WHEN EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id) THEN 'y' ELSE 'n' END FROM customers c",
+        &["n", "y", "y", "y"],
+    );
 }
 
 #[test]
