@@ -5,6 +5,7 @@
 mod dml;
 mod errors;
 mod plans;
+mod random;
 mod rows;
 
 use crate::compile::{CompileContext, Compiled, Settings, compile};

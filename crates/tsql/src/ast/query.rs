@@ -273,7 +273,7 @@ pub enum DmlSource {
 pub struct NamedTable {
     pub name: ObjectName,
     pub alias: Option<Ident>,
-    pub system_time: Option<SystemTime>,
+    pub system_time: Option<ForSystemTime>,
     pub sample: Option<TableSample>,
     pub hints: Vec<TableHint>,
 }
@@ -286,7 +286,7 @@ pub struct Alias {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum SystemTime {
+pub enum ForSystemTime {
     AsOf(Expr),
     FromTo(Expr, Expr),
     Between(Expr, Expr),

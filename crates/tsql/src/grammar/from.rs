@@ -15,8 +15,8 @@
 //! Messages: 336 (WITH that begins a statement, behind a table).
 
 use crate::ast::{
-    Alias, DmlSource, JoinHint, JoinKind, NamedTable, ObjectName, OpenRowset, OpenRowsetSource, Pivot, RowsetColumn, SystemTime, TableRef,
-    TableRefKind, TableSample, Unpivot,
+    Alias, DmlSource, ForSystemTime, JoinHint, JoinKind, NamedTable, ObjectName, OpenRowset, OpenRowsetSource, Pivot, RowsetColumn,
+    TableRef, TableRefKind, TableSample, Unpivot,
 };
 use crate::parser::{Parsed, Parser};
 use crate::token::{Keyword, TokenKind};
@@ -248,12 +248,12 @@ impl Parser<'_> {
         Ok(table)
     }
 
-    fn system_time(&mut self) -> Parsed<SystemTime> {
+    fn system_time(&mut self) -> Parsed<ForSystemTime> {
         if self.eat_keyword(Keyword::All) {
-            return Ok(SystemTime::All);
+            return Ok(ForSystemTime::All);
         }
         if self.eat_words(&["AS", "OF"]) {
-            return self.expression().map(SystemTime::AsOf);
+            return self.expression().map(ForSystemTime::AsOf);
         }
         if self.eat_words(&["CONTAINED", "IN"]) {
             self.expect(TokenKind::LeftParen)?;
@@ -261,17 +261,17 @@ impl Parser<'_> {
             self.expect(TokenKind::Comma)?;
             let end = self.expression()?;
             self.expect(TokenKind::RightParen)?;
-            return Ok(SystemTime::ContainedIn(start, end));
+            return Ok(ForSystemTime::ContainedIn(start, end));
         }
         if self.eat_keyword(Keyword::Between) {
             let start = self.expression()?;
             self.expect_keyword(Keyword::And)?;
-            return Ok(SystemTime::Between(start, self.expression()?));
+            return Ok(ForSystemTime::Between(start, self.expression()?));
         }
         self.expect_keyword(Keyword::From)?;
         let start = self.expression()?;
         self.expect_keyword(Keyword::To)?;
-        Ok(SystemTime::FromTo(start, self.expression()?))
+        Ok(ForSystemTime::FromTo(start, self.expression()?))
     }
 
     fn table_sample(&mut self) -> Parsed<Option<TableSample>> {

@@ -66,12 +66,12 @@ impl Parser<'_> {
     fn backup_device(&mut self) -> Parsed<BackupDevice> {
         let mark = self.position;
         let kinds = [("DISK", BackupDeviceKind::Disk), ("URL", BackupDeviceKind::Url), ("TAPE", BackupDeviceKind::Tape)];
-        if self.kind_at(1) == TokenKind::Equal {
-            if let Some((_, kind)) = kinds.into_iter().find(|(word, _)| self.at_word(word)) {
-                self.position += 2;
-                let target = self.string_or_variable()?;
-                return Ok(BackupDevice { kind, target, span: self.span_since(mark) });
-            }
+        if self.kind_at(1) == TokenKind::Equal
+            && let Some((_, kind)) = kinds.into_iter().find(|(word, _)| self.at_word(word))
+        {
+            self.position += 2;
+            let target = self.string_or_variable()?;
+            return Ok(BackupDevice { kind, target, span: self.span_since(mark) });
         }
         let target = if self.at(TokenKind::Variable) { self.literal_or_variable()? } else { self.bare_string()? };
         Ok(BackupDevice { kind: BackupDeviceKind::Logical, target, span: self.span_since(mark) })

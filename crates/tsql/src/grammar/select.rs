@@ -192,12 +192,12 @@ impl Parser<'_> {
             self.position += 2;
             return Ok(SelectItem::Wildcard { table, span: self.span_since(mark) });
         }
-        if self.at(TokenKind::Variable) {
-            if let Some(op) = assign_op(self.kind_at(1)) {
-                let variable = self.variable()?;
-                self.advance();
-                return Ok(SelectItem::Assign { variable, op, value: self.expression()? });
-            }
+        if self.at(TokenKind::Variable)
+            && let Some(op) = assign_op(self.kind_at(1))
+        {
+            let variable = self.variable()?;
+            self.advance();
+            return Ok(SelectItem::Assign { variable, op, value: self.expression()? });
         }
         if (self.at_ident() || self.at_string()) && self.kind_at(1) == TokenKind::Equal {
             let token = self.advance();

@@ -1,3 +1,5 @@
+//! Conversions as tables of cases: value, type, result or error.
+
 use super::*;
 use crate::column::array_from_scalars;
 use crate::value::value_of;

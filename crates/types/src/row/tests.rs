@@ -1,3 +1,5 @@
+//! Rows written and read back, and damaged rows refused.
+
 use super::*;
 use crate::ColumnBuilder;
 use crate::column::{array_from_scalars, scalar_at};
