@@ -179,8 +179,7 @@ fn finish(bound: BoundStmt, binder: Binder<'_>, cx: &dyn CompileContext) -> Resu
 /// What is wrong with it.
 pub fn bind_scalar(expr: &ast::Expr, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
     let mut binder = Binder::new(cx, expr.span.line);
-    let bound =
-        if expr.kind.is_condition() { binder.bind_condition(expr)? } else { binder.bind_expr(expr)? };
+    let bound = if expr.kind.is_condition() { binder.bind_condition(expr)? } else { binder.bind_expr(expr)? };
     let (columns, _) = binder.finish();
     optimize::plan_scalar(bound, columns, cx)
 }

@@ -25,6 +25,13 @@ pub trait SessionInfo: Send + Sync {
     fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>>;
     /// Number of the database with this name.
     fn database_id(&self, name: &str) -> Option<DatabaseId>;
+    /// Value of a function that only the session knows: object, database, login, error and property functions
+    /// (`OBJECT_ID`, `DB_NAME`, `ERROR_NUMBER`, `SCOPE_IDENTITY` ...), by its upper-case name. `arguments` have the types
+    /// of the function's signature. Not overridden: 195.
+    fn function(&self, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
+        let _ = arguments;
+        Err(thawdb_types::message(195, &[&name, &"function name"]))
+    }
     /// Lets `engine` answer from its own state in views and functions; downcast there.
     fn as_any(&self) -> &dyn std::any::Any;
 }

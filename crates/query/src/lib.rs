@@ -5,12 +5,21 @@
 //! ```
 
 mod aggregate;
+pub mod algebra;
+pub mod bind;
+pub mod compile;
 pub mod context;
 mod eval;
 pub mod exec;
+pub mod explain;
 pub mod expr;
-mod functions;
+pub mod functions;
+pub mod optimize;
 pub mod phys;
 
 #[cfg(test)]
 mod testing;
+
+pub use compile::{
+    CompileContext, Compiled, CompiledKind, Dependency, Settings, bind_assignment, bind_default, bind_scalar, compile, insert_all,
+};

@@ -216,6 +216,19 @@ pub enum NodeKind {
         input: Box<Node>,
         assignments: Vec<(usize, Expr)>,
     },
+    /// A recursive common table expression: rows of `anchor`, then of `recursive` over the rows of the round before
+    /// (which its [`NodeKind::WorkTableScan`] of the same number reads) until a round has none. 530 past `depth_max`
+    /// rounds, unless it is 0.
+    Recursive {
+        anchor: Box<Node>,
+        recursive: Box<Node>,
+        work_table: u32,
+        depth_max: u32,
+    },
+    /// The rows of the round before of the enclosing [`NodeKind::Recursive`] with this number.
+    WorkTableScan {
+        work_table: u32,
+    },
 }
 
 /// Kinds of join.

@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use thawdb_catalog::DatabaseId;
+use thawdb_observe::cancel::{CancelReason, CancelToken};
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_types::SqlError;
 
 static LIST: LockClass = LockClass::new("SESSION_LIST", 5);
+static CANCEL: LockClass = LockClass::new("SESSION_CANCEL", 5);
 static FACTS: LockClass = LockClass::new("SESSION_FACTS", 5);
 
 /// First number of a client's session; lower ones are the system's, as in SQL Server.
@@ -58,10 +60,12 @@ pub(crate) struct SessionTicket {
     /// A number no other session of this process ever has.
     pub(crate) unique: u64,
     pub(crate) facts: Mutex<SessionFacts>,
-    /// The running statement is to end.
-    pub(crate) cancelled: Arc<AtomicBool>,
+    /// Ends the running call; each call has its own.
+    pub(crate) cancel: Mutex<CancelToken>,
     /// The session is to end.
     pub(crate) killed: AtomicBool,
+    /// Its owner in the lock table.
+    pub(crate) lock_owner: AtomicU64,
     /// Work counted for sys.dm_exec_sessions.
     pub(crate) rows_read: AtomicI64,
     pub(crate) statements: AtomicU64,
@@ -87,8 +91,9 @@ impl Sessions {
             // Relaxed: only uniqueness matters.
             unique: self.unique_next.fetch_add(1, Ordering::Relaxed),
             facts: Mutex::new(&FACTS, facts),
-            cancelled: Arc::new(AtomicBool::new(false)),
+            cancel: Mutex::new(&CANCEL, CancelToken::new()),
             killed: AtomicBool::new(false),
+            lock_owner: AtomicU64::new(0),
             rows_read: AtomicI64::new(0),
             statements: AtomicU64::new(0),
         });
@@ -120,6 +125,12 @@ impl Sessions {
         self.all().iter().any(|ticket| ticket.id != except && ticket.facts.lock().database == database.0)
     }
 
+    /// Owners in the lock table and the sessions they are of.
+    pub(crate) fn owners(&self) -> Vec<(u64, i16)> {
+        // Relaxed: written once, before the session can lock anything.
+        self.all().iter().map(|ticket| (ticket.lock_owner.load(Ordering::Relaxed), ticket.id)).collect()
+    }
+
     pub(crate) fn kill(&self, id: i16) -> bool {
         let Some(ticket) = self.get(id) else { return false };
         ticket.kill();
@@ -133,9 +144,25 @@ impl Sessions {
 
 impl SessionTicket {
     fn kill(&self) {
-        // Release: the session sees `killed` when it sees `cancelled`.
-        self.killed.store(true, Ordering::Relaxed);
-        self.cancelled.store(true, Ordering::Release);
+        // Release: whoever sees it also sees why. The mark outlives the call, the token ends the one that runs.
+        self.killed.store(true, Ordering::Release);
+        self.cancel_call(CancelReason::Kill);
+    }
+
+    /// Ends the call that runs now, if one does.
+    pub(crate) fn cancel_call(&self, reason: CancelReason) {
+        let token = self.cancel.lock().clone();
+        token.cancel(reason);
+    }
+
+    /// A token for a new call: what cancelled an earlier one does not cancel this.
+    pub(crate) fn begin_call(&self) -> CancelToken {
+        let token = CancelToken::new();
+        *self.cancel.lock() = token.clone();
+        if self.is_killed() {
+            token.cancel(CancelReason::Kill);
+        }
+        token
     }
 
     pub(crate) fn is_killed(&self) -> bool {

@@ -29,26 +29,27 @@ use crate::batch::execute::{Caller, run_batch};
 use crate::batch::outbox::Outbox;
 use crate::batch::transactions;
 use crate::instance::Engine;
+use crate::instance::registry::SessionTicket;
 use crate::messages::message;
 use crate::storage_error::internal;
 use state::SessionState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use thawdb_observe::cancel::CancelReason;
 use thawdb_types::SqlError;
 
 pub use bulk::BulkLoader;
 pub use isolation::Isolation;
 
 /// Cancels what a session is doing, from another thread. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct CancelToken(Arc<AtomicBool>);
+#[derive(Clone)]
+pub struct CancelToken(Arc<SessionTicket>);
 
 impl CancelToken {
-    /// The running statement ends at its next check, with a `done` that says `cancelled`. No effect on an idle session:
-    /// the mark is taken away when the next call begins.
+    /// The running call ends at its next check, with a `done` that says `cancelled`. No effect on an idle session:
+    /// every call has a token of its own beneath this one.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.cancel_call(CancelReason::Attention);
     }
 }
 
@@ -86,7 +87,7 @@ impl Session {
 
     /// What cancels this session's statements.
     pub fn cancel_token(&self) -> CancelToken {
-        CancelToken(self.state.ticket.cancelled.clone())
+        CancelToken(self.state.ticket.clone())
     }
 
     /// Whether an error of severity 20 or KILL has ended the session: the connection must be closed.
@@ -179,10 +180,7 @@ impl Session {
     ) {
         let state = &mut *self.state;
         let mut out = Outbox::new(sink);
-        // A cancellation that came too late for the last call must not end this one; KILL is never taken back.
-        if !state.ticket.is_killed() {
-            state.ticket.cancelled.store(false, Ordering::Release);
-        }
+        state.cancel = state.ticket.begin_call();
         state.note_start(text);
         let end = catch_unwind(AssertUnwindSafe(|| work(state, &mut out)));
         let end = end.unwrap_or_else(|panic| {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
+use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Resource};
 use thawdb_storage::{ReadView, StorageError};
@@ -67,6 +68,8 @@ pub(crate) struct SessionState {
     pub(crate) prepared: PreparedTexts,
     pub(crate) bulk: Option<crate::session::bulk::BulkTarget>,
     pub(crate) trace_flags: Vec<i32>,
+    /// Ends the call being run.
+    pub(crate) cancel: CancelToken,
     pub(crate) ended: bool,
 }
 
@@ -100,8 +103,11 @@ impl SessionState {
             prepared: PreparedTexts::default(),
             bulk: None,
             trace_flags: Vec::new(),
+            cancel: CancelToken::new(),
             ended: false,
         };
+        // Relaxed: nothing else is published with it.
+        state.ticket.lock_owner.store(state.owner.id(), Ordering::Relaxed);
         state.use_database(database)?;
         Ok(state)
     }
@@ -147,8 +153,7 @@ impl SessionState {
 
     /// Fails if the running statement has been cancelled or the session killed.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
-        // Acquire pairs with the canceller's release.
-        if self.ticket.cancelled.load(Ordering::Acquire) {
+        if self.cancel.check().is_err() {
             return Err(storage_error::cancelled());
         }
         if self.engine.is_closed() {
@@ -216,8 +221,8 @@ impl SessionState {
             ms if ms < 0 => None,
             ms => Some(Duration::from_millis(u64::from(ms.unsigned_abs()))),
         };
-        let cancelled = self.ticket.cancelled.clone();
-        let wait = LockWait { timeout, cancel: Some(&cancelled), deadlock_priority: self.options.deadlock_priority, cost: 0 };
+        let cancel = self.cancel.clone();
+        let wait = LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: 0 };
         let newly = self.owner.held(resource).is_none();
         let id = self.ticket.id;
         self.engine.locks.acquire(&mut self.owner, resource, mode, wait).map_err(|error| match error {

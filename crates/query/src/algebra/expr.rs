@@ -205,10 +205,10 @@ impl BoundExpr {
             K::IsNull { operand, .. } | K::Convert { operand, .. } => vec![operand],
             K::And(list) | K::Or(list) | K::Function { arguments: list, .. } => list.iter().collect(),
             K::InList { operand, list, .. } => std::iter::once(&**operand).chain(list).collect(),
-            K::Like { operand, pattern, escape, .. } => [Some(operand), Some(pattern), escape.as_ref()].into_iter().flatten().map(|e| &**e).collect(),
-            K::Case { branches, otherwise } => {
-                branches.iter().flat_map(|(w, t)| [w, t]).chain(otherwise.as_deref()).collect()
+            K::Like { operand, pattern, escape, .. } => {
+                [Some(operand), Some(pattern), escape.as_ref()].into_iter().flatten().map(|e| &**e).collect()
             }
+            K::Case { branches, otherwise } => branches.iter().flat_map(|(w, t)| [w, t]).chain(otherwise.as_deref()).collect(),
             K::Subquery { kind: BoundSubquery::Quantified { operand, .. }, .. } => vec![operand],
             K::Subquery { .. } => Vec::new(),
         }
@@ -227,9 +227,7 @@ impl BoundExpr {
             K::Like { operand, pattern, escape, .. } => {
                 [Some(operand), Some(pattern), escape.as_mut()].into_iter().flatten().map(|e| &mut **e).collect()
             }
-            K::Case { branches, otherwise } => {
-                branches.iter_mut().flat_map(|(w, t)| [w, t]).chain(otherwise.as_deref_mut()).collect()
-            }
+            K::Case { branches, otherwise } => branches.iter_mut().flat_map(|(w, t)| [w, t]).chain(otherwise.as_deref_mut()).collect(),
             K::Subquery { kind: BoundSubquery::Quantified { operand, .. }, .. } => vec![operand],
             K::Subquery { .. } => Vec::new(),
         }

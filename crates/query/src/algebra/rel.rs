@@ -161,9 +161,10 @@ impl Rel {
     pub fn columns(&self) -> Vec<ColumnRef> {
         match self {
             Self::OneRow => Vec::new(),
-            Self::Values { columns, .. } | Self::UnionAll { columns, .. } | Self::Recursive { columns, .. } | Self::WorkTable { columns, .. } => {
-                columns.clone()
-            }
+            Self::Values { columns, .. }
+            | Self::UnionAll { columns, .. }
+            | Self::Recursive { columns, .. }
+            | Self::WorkTable { columns, .. } => columns.clone(),
             Self::Get(get) => get.columns.iter().map(|(_, c)| *c).collect(),
             Self::Source { columns, .. } => columns.iter().map(|(_, c)| *c).collect(),
             Self::Filter { input, .. }
@@ -265,7 +266,9 @@ impl Rel {
             | Self::Recursive { .. } => Vec::new(),
             Self::Values { rows, .. } => rows.iter_mut().flatten().collect(),
             Self::Source { arguments, .. } => arguments.iter_mut().collect(),
-            Self::Filter { predicates, .. } | Self::Join { predicates, .. } | Self::Apply { predicates, .. } => predicates.iter_mut().collect(),
+            Self::Filter { predicates, .. } | Self::Join { predicates, .. } | Self::Apply { predicates, .. } => {
+                predicates.iter_mut().collect()
+            }
             Self::Project { exprs, .. } => exprs.iter_mut().map(|(_, e)| e).collect(),
             Self::Aggregate { keys, aggregates, .. } => {
                 keys.iter_mut().map(|(_, e)| e).chain(aggregates.iter_mut().flat_map(|(_, a)| a.exprs_mut())).collect()

@@ -27,9 +27,7 @@ impl Binder<'_> {
         let session = self.cx.session();
         match &name.database {
             None => Ok(session.database()),
-            Some(database) => session
-                .database_id(&database.text)
-                .ok_or_else(|| error(208, &[&shown_object(name)], self.statement)),
+            Some(database) => session.database_id(&database.text).ok_or_else(|| error(208, &[&shown_object(name)], self.statement)),
         }
     }
 

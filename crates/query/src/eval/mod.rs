@@ -22,6 +22,7 @@ mod vector;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use convert::cut;
 pub(crate) use convert::scalar as convert_scalar;
 pub(crate) use rows::{RowRef, eval_free, eval_row};
 pub(crate) use vector::eval_array;

@@ -10,7 +10,8 @@ pub fn refers_outside(plan: &Node) -> bool {
 
 /// Whether a node refers to more than `depth` enclosing rows; `depth` counts the Apply nodes between it and the root.
 fn node_deeper_than(node: &Node, depth: usize) -> bool {
-    let mut found = false;
+    // Rows of a work table change from round to round, as those of an outer row do.
+    let mut found = matches!(node.kind, NodeKind::WorkTableScan { .. });
     visit_exprs(node, &mut |expr| found |= expr_deeper_than(expr, depth));
     visit_inputs(node, &mut |input, below_apply| found |= node_deeper_than(input, depth + usize::from(below_apply)));
     found
@@ -102,6 +103,7 @@ fn visit_exprs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Expr)) {
     match &node.kind {
         NodeKind::OneRow | NodeKind::Concatenate { .. } | NodeKind::Distinct { .. } => {}
         NodeKind::SetDifference { .. } | NodeKind::SingleRow { .. } => {}
+        NodeKind::Recursive { .. } | NodeKind::WorkTableScan { .. } => {}
         NodeKind::Values { rows } => rows.iter().flatten().for_each(visit),
         NodeKind::TableScan { ranges, residual, .. } => {
             visit_ranges(ranges, visit);
@@ -158,6 +160,11 @@ fn visit_window_function<'e>(function: &'e WindowFunction, visit: &mut dyn FnMut
 fn visit_inputs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Node, bool)) {
     match &node.kind {
         NodeKind::OneRow | NodeKind::Values { .. } | NodeKind::TableScan { .. } | NodeKind::SourceScan { .. } => {}
+        NodeKind::WorkTableScan { .. } => {}
+        NodeKind::Recursive { anchor, recursive, .. } => {
+            visit(anchor, false);
+            visit(recursive, false);
+        }
         NodeKind::Apply { left, right, .. } => {
             visit(left, false);
             visit(right, true);

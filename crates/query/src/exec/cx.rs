@@ -40,10 +40,27 @@ pub struct Subquery<'p> {
 pub struct CxState<'p> {
     outer: Vec<OuterRow>,
     subqueries: Vec<Subquery<'p>>,
+    /// Rows of the round before of each recursion, by its number.
+    work_tables: Vec<(u32, Arc<Vec<Batch>>)>,
     /// An aggregate has passed over a NULL: warning 8153 at the end.
     pub null_eliminated: bool,
     /// Rows changed, assigned or returned.
     pub rows_affected: u64,
+}
+
+impl CxState<'_> {
+    /// Rows of the round before of recursion `number`.
+    pub fn work_table(&self, number: u32) -> Arc<Vec<Batch>> {
+        self.work_tables.iter().find(|(n, _)| *n == number).map(|(_, rows)| rows.clone()).unwrap_or_default()
+    }
+
+    /// Sets them.
+    pub fn set_work_table(&mut self, number: u32, rows: Arc<Vec<Batch>>) {
+        match self.work_tables.iter_mut().find(|(n, _)| *n == number) {
+            Some((_, old)) => *old = rows,
+            None => self.work_tables.push((number, rows)),
+        }
+    }
 }
 
 /// One call's context.

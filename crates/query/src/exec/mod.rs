@@ -33,6 +33,7 @@ mod limit;
 mod nested_loop;
 mod pairs;
 mod project;
+mod recursive;
 mod seek;
 mod set_difference;
 mod single_row;
@@ -44,6 +45,7 @@ mod table_writer;
 mod top_n;
 mod update;
 mod values;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -183,12 +185,15 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         NodeKind::Concatenate { inputs } => Box::new(concatenate::Concatenate::new(inputs.iter().map(build).collect())),
         NodeKind::SetDifference { left, right, keep } => Box::new(set_difference::SetDifference::new(left, right, *keep)),
         NodeKind::SingleRow { input } => Box::new(single_row::SingleRow::new(input)),
+        NodeKind::Recursive { anchor, recursive, work_table, depth_max } => {
+            Box::new(recursive::Recursive::new(anchor, recursive, *work_table, *depth_max))
+        }
+        NodeKind::WorkTableScan { work_table } => Box::new(recursive::WorkTableScan::new(*work_table)),
         NodeKind::AssignVariables { input, assignments } => Box::new(assign::AssignVariables::new(build(input), assignments)),
-        NodeKind::TableScan { .. }
-        | NodeKind::Window { .. }
-        | NodeKind::Insert { .. }
-        | NodeKind::Update { .. }
-        | NodeKind::Delete { .. } => build_stored(node),
+        NodeKind::Window { input, partition, order, functions } => {
+            Box::new(window::Window::new(input, partition, order, functions, &node.columns))
+        }
+        NodeKind::TableScan { .. } | NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } => build_stored(node),
     }
 }
 

@@ -151,8 +151,16 @@ pub fn global_type(name: &str) -> Option<SqlType> {
     Some(match name {
         "@@connections" | "@@cpu_busy" | "@@cursor_rows" | "@@error" | "@@fetch_status" | "@@idle" | "@@io_busy" | "@@lock_timeout"
         | "@@max_connections" | "@@options" | "@@pack_received" | "@@pack_sent" | "@@packet_errors" | "@@procid" | "@@rowcount"
-        | "@@textsize" | "@@timeticks" | "@@total_errors" | "@@total_read" | "@@total_write" | "@@trancount" | "@@microsoftversion" => T::Int,
-        "@@datefirst" | "@@max_precision" | "@@nestlevel" => if name == "@@nestlevel" { T::Int } else { T::TinyInt },
+        | "@@textsize" | "@@timeticks" | "@@total_errors" | "@@total_read" | "@@total_write" | "@@trancount" | "@@microsoftversion" => {
+            T::Int
+        }
+        "@@datefirst" | "@@max_precision" | "@@nestlevel" => {
+            if name == "@@nestlevel" {
+                T::Int
+            } else {
+                T::TinyInt
+            }
+        }
         "@@langid" | "@@spid" => T::SmallInt,
         "@@identity" => T::numeric(38, 0),
         "@@dbts" => T::varbinary(8),

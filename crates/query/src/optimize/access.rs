@@ -79,9 +79,7 @@ pub fn paths(get: &Get, predicates: &[BoundExpr], rows: f64, selectivity: &dyn F
     let own: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
     let sargs: Vec<(usize, Sarg)> =
         predicates.iter().enumerate().flat_map(|(i, p)| sargs(p, &own, cx).into_iter().map(move |s| (i, s))).collect();
-    let usable = |(position, index): &(usize, &IndexDef)| {
-        index.filter.is_none() && get.index_hint.is_none_or(|hint| hint == *position)
-    };
+    let usable = |(position, index): &(usize, &IndexDef)| index.filter.is_none() && get.index_hint.is_none_or(|hint| hint == *position);
     let indexes = get.table.indexes.iter().enumerate().filter(usable);
     indexes.map(|(position, index)| path(get, position, index, predicates, &sargs, rows, selectivity)).collect()
 }
@@ -294,7 +292,8 @@ fn seekable_as(value: &SqlType, column: &SqlType) -> bool {
 fn retyped(value: &BoundExpr, target: SqlType) -> BoundExpr {
     let mut value = value.clone();
     if matches!(value.kind, BoundExprKind::Literal(Scalar::Text(_) | Scalar::Binary(_))) && value.sql_type != target {
-        value.sql_type = if target.is_text() { value.sql_type.with_collation(target.collation().unwrap_or_default()) } else { value.sql_type };
+        value.sql_type =
+            if target.is_text() { value.sql_type.with_collation(target.collation().unwrap_or_default()) } else { value.sql_type };
     }
     value
 }
@@ -317,7 +316,9 @@ fn keeps_values_apart(from: &SqlType, to: &SqlType) -> bool {
         }
         (SqlType::TinyInt | SqlType::SmallInt | SqlType::Int, SqlType::Float) | (SqlType::Real, SqlType::Float) => true,
         (SqlType::Date | SqlType::SmallDateTime, SqlType::DateTime2 { .. }) => true,
-        (SqlType::DateTime2 { scale: a }, SqlType::DateTime2 { scale: b }) | (SqlType::Time { scale: a }, SqlType::Time { scale: b }) => a <= b,
+        (SqlType::DateTime2 { scale: a }, SqlType::DateTime2 { scale: b }) | (SqlType::Time { scale: a }, SqlType::Time { scale: b }) => {
+            a <= b
+        }
         _ => false,
     }
 }

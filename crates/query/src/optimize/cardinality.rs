@@ -105,7 +105,13 @@ impl Estimator {
             BoundExprKind::And(terms) => terms.iter().map(|t| self.selectivity(t)).product(),
             BoundExprKind::Or(terms) => 1.0 - terms.iter().map(|t| 1.0 - self.selectivity(t)).product::<f64>(),
             BoundExprKind::Not(inner) => (1.0 - self.selectivity(inner)).max(0.05),
-            BoundExprKind::IsNull { negated, .. } => if *negated { 0.95 } else { 0.05 },
+            BoundExprKind::IsNull { negated, .. } => {
+                if *negated {
+                    0.95
+                } else {
+                    0.05
+                }
+            }
             BoundExprKind::InList { operand, list, negated } => {
                 let one = self.equality(operand);
                 let some = (one * list.len() as f64).min(0.9);
@@ -129,7 +135,13 @@ impl Estimator {
                 CompareOp::NotEqual | CompareOp::NotSame => 0.9,
                 _ => 0.3,
             },
-            BoundExprKind::Subquery { kind: BoundSubquery::Exists { negated }, .. } => if *negated { 0.3 } else { 0.5 },
+            BoundExprKind::Subquery { kind: BoundSubquery::Exists { negated }, .. } => {
+                if *negated {
+                    0.3
+                } else {
+                    0.5
+                }
+            }
             _ => 0.3,
         }
     }

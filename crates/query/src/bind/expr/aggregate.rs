@@ -181,5 +181,10 @@ fn same_aggregate(a: &BoundAggregate, b: &BoundAggregate) -> bool {
         (None, None) => true,
         _ => false,
     };
-    arguments && a.function == b.function && a.distinct == b.distinct && a.separator == b.separator && a.order.is_empty() && b.order.is_empty()
+    arguments
+        && a.function == b.function
+        && a.distinct == b.distinct
+        && a.separator == b.separator
+        && a.order.is_empty()
+        && b.order.is_empty()
 }

@@ -9,12 +9,7 @@ use thawdb_tsql::ast::{self, Span};
 use thawdb_types::{SqlError, SqlType};
 
 /// A searched CASE of unified results.
-pub(crate) fn case(
-    conditions: Vec<BoundExpr>,
-    results: Vec<(BoundExpr, Span)>,
-    has_else: bool,
-    span: Span,
-) -> Result<BoundExpr, SqlError> {
+pub(crate) fn case(conditions: Vec<BoundExpr>, results: Vec<(BoundExpr, Span)>, has_else: bool, span: Span) -> Result<BoundExpr, SqlError> {
     if results.iter().all(|(r, _)| r.is_null()) {
         return Err(error(8133, &[], span));
     }

@@ -192,7 +192,8 @@ fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: Bou
         Arg::Offset => to(bound, SqlType::DateTime),
         Arg::Binary if from.is_binary() => Ok(bound),
         Arg::Binary => {
-            let length = from.length().map_or(MaxLength::Max, |n| MaxLength::Limited(if from.is_unicode() { n.saturating_mul(2) } else { n }));
+            let length =
+                from.length().map_or(MaxLength::Max, |n| MaxLength::Limited(if from.is_unicode() { n.saturating_mul(2) } else { n }));
             Ok(coerce::cast(bound, SqlType::VarBinary { length }))
         }
     }

@@ -104,8 +104,7 @@ impl Binder<'_> {
     }
 
     fn bind_variable(&mut self, variable: &ast::Variable) -> Result<BoundExpr, SqlError> {
-        let (index, sql_type) =
-            self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
+        let (index, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
         Ok(BoundExpr::new(BoundExprKind::Variable(index), sql_type))
     }
 

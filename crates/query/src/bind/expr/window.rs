@@ -109,7 +109,11 @@ impl Binder<'_> {
         span: Span,
     ) -> Result<(BoundWindow, SqlType, bool), SqlError> {
         let count = |most: usize, least: usize| {
-            if (least..=most).contains(&call.arguments.len()) { Ok(()) } else { Err(error(174, &[&upper.to_ascii_lowercase(), &least], span)) }
+            if (least..=most).contains(&call.arguments.len()) {
+                Ok(())
+            } else {
+                Err(error(174, &[&upper.to_ascii_lowercase(), &least], span))
+            }
         };
         match upper {
             "ROW_NUMBER" => count(0, 0).map(|()| (BoundWindow::RowNumber, SqlType::BigInt, false)),

@@ -126,7 +126,9 @@ impl Binder<'_> {
         let (input, map) = refresh(rel, &mut self.columns);
         let renamed = |e: &BoundExpr| {
             let mut e = e.clone();
-            e.replace_columns(&|c| map.get(&c).map(|new| BoundExpr { kind: BoundExprKind::Column(*new), sql_type: SqlType::Int, nullable: true }));
+            e.replace_columns(&|c| {
+                map.get(&c).map(|new| BoundExpr { kind: BoundExprKind::Column(*new), sql_type: SqlType::Int, nullable: true })
+            });
             e
         };
         let fix = |mut e: BoundExpr, columns: &crate::algebra::Columns| {
@@ -179,7 +181,9 @@ fn cube(members: &[Vec<usize>], span: Span) -> Result<Vec<Vec<usize>>, SqlError>
     }
     let picks = (0..1usize << members.len()).rev();
     Ok(picks
-        .map(|pick| members.iter().enumerate().filter(|(i, _)| pick & (1 << (members.len() - 1 - i)) != 0).flat_map(|(_, m)| m.clone()).collect())
+        .map(|pick| {
+            members.iter().enumerate().filter(|(i, _)| pick & (1 << (members.len() - 1 - i)) != 0).flat_map(|(_, m)| m.clone()).collect()
+        })
         .collect())
 }
 

@@ -71,7 +71,8 @@ impl Binder<'_> {
             self.push_ctes(with)?;
         }
         let depth = max_recursion(&query.hints);
-        let outer_depth = std::mem::replace(&mut self.recursion_max, depth.unwrap_or(self.recursion_max));
+        let outer_depth = self.recursion_max;
+        self.recursion_max = depth.unwrap_or(outer_depth);
         let tail = Tail { order_by: &query.order_by, offset: query.offset.as_ref(), usage };
         let bound = self.bind_body(&query.body, tail);
         self.recursion_max = outer_depth;

@@ -85,8 +85,7 @@ impl Binder<'_> {
                     bound.push(Item { expr: value, name, span: expr.span });
                 }
                 SelectItem::Assign { variable, op, value } => {
-                    let (index, sql_type) =
-                        self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
+                    let (index, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
                     let mut expr = self.bind_expr(value)?;
                     if let Some(op) = assign_operator(*op) {
                         let before = BoundExpr::new(BoundExprKind::Variable(index), sql_type);

@@ -111,13 +111,7 @@ impl Binder<'_> {
         for (right, right_columns) in inputs {
             // An output may stand twice in the list; each needs a column of its own to be compared.
             let (fresh, columns) = self.spread(left, &left_columns);
-            left = Rel::SetDifference {
-                left: Box::new(fresh),
-                right: Box::new(right),
-                left_columns: columns.clone(),
-                right_columns,
-                keep,
-            };
+            left = Rel::SetDifference { left: Box::new(fresh), right: Box::new(right), left_columns: columns.clone(), right_columns, keep };
             left_columns = columns;
         }
         left

@@ -76,11 +76,9 @@ impl Binder<'_> {
         }
         let tail = Tail { order_by: &[], offset: None, usage: QueryUse::Derived };
         let anchors = &operands[..first];
-        let mut anchor =
-            if let [one] = anchors { self.bind_body(one, tail)? } else { self.bind_set(SetOp::UnionAll, anchors, *span)? };
+        let mut anchor = if let [one] = anchors { self.bind_body(one, tail)? } else { self.bind_set(SetOp::UnionAll, anchors, *span)? };
         rename_outputs(&mut anchor.outputs, &cte.columns, name, cte.span)?;
-        let shape: Vec<(String, SqlType)> =
-            anchor.outputs.iter().map(|o| (o.name.clone(), self.columns.info(o.column).sql_type)).collect();
+        let shape: Vec<(String, SqlType)> = anchor.outputs.iter().map(|o| (o.name.clone(), self.columns.info(o.column).sql_type)).collect();
         self.work_tables += 1;
         let work_table = self.work_tables;
         self.ctes[index].recursion = Some((work_table, shape.clone()));

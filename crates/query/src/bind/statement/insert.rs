@@ -230,12 +230,5 @@ impl Binder<'_> {
 
 /// The expression a stored default's text says.
 fn parse_default(text: &str) -> Option<ast::Expr> {
-    let batch = thawdb_tsql::parse_batch(&format!("SELECT {text}"), thawdb_tsql::ParseOptions::default());
-    let statement = batch.statements.into_iter().next()?;
-    let ast::StmtKind::Select(query) = statement.kind else { return None };
-    let ast::QueryBody::Select(select) = query.body else { return None };
-    match select.items.into_iter().next()? {
-        ast::SelectItem::Expr { expr, .. } => Some(expr),
-        _ => None,
-    }
+    thawdb_tsql::parse_expr(text, &thawdb_tsql::ParseOptions::default()).ok()
 }

@@ -33,8 +33,7 @@ impl Binder<'_> {
             [one] => one,
             [_, second, ..] => return Err(not_built("two OUTPUT clauses", second.span)),
         };
-        let inserted: Vec<ColumnRef> =
-            table.columns.iter().map(|c| self.columns.add(c.name.clone(), c.sql_type, c.nullable)).collect();
+        let inserted: Vec<ColumnRef> = table.columns.iter().map(|c| self.columns.add(c.name.clone(), c.sql_type, c.nullable)).collect();
         let mut level = Level::new();
         level.clause = Clause::Output;
         level.tables.push(pseudo_table("inserted", table, &inserted));
@@ -84,12 +83,7 @@ impl Binder<'_> {
         Ok(items)
     }
 
-    fn bind_into(
-        &mut self,
-        into: &ast::OutputInto,
-        items: &mut [(String, BoundExpr)],
-        span: ast::Span,
-    ) -> Result<OutputInto, SqlError> {
+    fn bind_into(&mut self, into: &ast::OutputInto, items: &mut [(String, BoundExpr)], span: ast::Span) -> Result<OutputInto, SqlError> {
         let table = self.find_target_table(&into.target, span)?;
         self.depend(&table, true);
         let targets: Vec<usize> = if into.columns.is_empty() {
@@ -120,13 +114,5 @@ impl Binder<'_> {
 
 fn pseudo_table(name: &str, table: &TableDef, columns: &[ColumnRef]) -> ScopeTable {
     let columns = table.columns.iter().zip(columns).map(|(c, id)| ScopeColumn { name: c.name.clone(), column: *id }).collect();
-    ScopeTable {
-        name: name.to_string(),
-        alias: true,
-        schema: String::new(),
-        database: None,
-        columns,
-        base: None,
-        qualified_only: true,
-    }
+    ScopeTable { name: name.to_string(), alias: true, schema: String::new(), database: None, columns, base: None, qualified_only: true }
 }

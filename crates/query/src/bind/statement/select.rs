@@ -85,7 +85,9 @@ fn into_of(body: &QueryBody) -> Option<&ast::SelectInto> {
 fn is_single_table(rel: &Rel) -> bool {
     match rel {
         Rel::Get(_) => true,
-        Rel::Filter { input, .. } | Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => is_single_table(input),
+        Rel::Filter { input, .. } | Rel::Project { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => {
+            is_single_table(input)
+        }
         _ => false,
     }
 }

@@ -78,12 +78,7 @@ impl Binder<'_> {
         })))
     }
 
-    fn bind_assignments(
-        &mut self,
-        assignments: &[Assignment],
-        table: &TableDef,
-        columns: &[ColumnRef],
-    ) -> Result<Assignments, SqlError> {
+    fn bind_assignments(&mut self, assignments: &[Assignment], table: &TableDef, columns: &[ColumnRef]) -> Result<Assignments, SqlError> {
         let mut set = Assignments::default();
         for assignment in assignments {
             match assignment {
@@ -93,8 +88,7 @@ impl Binder<'_> {
                     set.columns.push((index, value));
                 }
                 Assignment::Variable { variable, column, op, value } => {
-                    let (slot, sql_type) =
-                        self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
+                    let (slot, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
                     match column {
                         Some(column) => {
                             let index = self.set_column(column, table, &set)?;
@@ -156,14 +150,7 @@ impl Binder<'_> {
     }
 
     /// Computes new values below, so that joins may multiply rows and subqueries become joins without harm.
-    fn project_new_values(
-        &mut self,
-        rel: Rel,
-        locator: ColumnRef,
-        old: &[ColumnRef],
-        set: &mut Assignments,
-        extra: &[ColumnRef],
-    ) -> Rel {
+    fn project_new_values(&mut self, rel: Rel, locator: ColumnRef, old: &[ColumnRef], set: &mut Assignments, extra: &[ColumnRef]) -> Rel {
         let have = rel.columns();
         let mut exprs = vec![(locator, self.column_expr(locator))];
         let through = |exprs: &mut Vec<(ColumnRef, BoundExpr)>, column: ColumnRef, b: &Self| {

@@ -2,11 +2,11 @@
 
 use super::BoundTable;
 use crate::algebra::{ColumnInfo, Get, Rel};
+use crate::bind::Binder;
 use crate::bind::error::{error, not_built};
 use crate::bind::objects::Object;
 use crate::bind::query::QueryUse;
 use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
-use crate::bind::Binder;
 use crate::phys::RowSource;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;

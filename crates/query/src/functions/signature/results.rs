@@ -5,7 +5,11 @@ use crate::algebra::BoundExpr;
 use thawdb_types::{MaxLength, SqlType};
 
 fn length_of(expr: &BoundExpr) -> Option<u32> {
-    if expr.sql_type.is_text() || expr.sql_type.is_binary() { expr.sql_type.length().map(u32::from) } else { Some(display_length(&expr.sql_type)) }
+    if expr.sql_type.is_text() || expr.sql_type.is_binary() {
+        expr.sql_type.length().map(u32::from)
+    } else {
+        Some(display_length(&expr.sql_type))
+    }
 }
 
 /// Characters the text of a value takes at most.

@@ -9,8 +9,7 @@ use thawdb_types::SqlError;
 /// Whether equal values of `keys` come together in rows of this order.
 fn grouped(below: &Lowered, keys: &[ColumnRef]) -> bool {
     let open: Vec<&ColumnRef> = keys.iter().filter(|k| !below.constants.contains(k)).collect();
-    let leading: Vec<&ColumnRef> =
-        below.order.iter().map(|(c, _)| c).filter(|c| !below.constants.contains(c)).take(open.len()).collect();
+    let leading: Vec<&ColumnRef> = below.order.iter().map(|(c, _)| c).filter(|c| !below.constants.contains(c)).take(open.len()).collect();
     leading.len() == open.len() && open.iter().all(|k| leading.contains(k))
 }
 

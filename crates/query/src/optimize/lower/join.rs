@@ -166,20 +166,12 @@ impl Lowerer<'_, '_> {
         let (l, r) = (left.node.rows_estimate, right.node.rows_estimate);
         let cost = left.cost + right.cost + r * cost::BUILD + l * cost::PROBE + rows * cost::EVALUATE;
         let columns = joined_columns(&left, &right, kind);
-        let node =
-            NodeKind::HashJoin { left: Box::new(left.node), right: Box::new(right.node), kind, keys: lowered_keys, residual };
+        let node = NodeKind::HashJoin { left: Box::new(left.node), right: Box::new(right.node), kind, keys: lowered_keys, residual };
         Ok(self.over(node, columns, rows, cost))
     }
 
     /// Merging, if both sides come in the order of the keys by themselves.
-    fn merge(
-        &mut self,
-        left: &Rel,
-        right: &Rel,
-        kind: JoinKind,
-        predicates: &[BoundExpr],
-        rows: f64,
-    ) -> Result<Option<Lowered>, SqlError> {
+    fn merge(&mut self, left: &Rel, right: &Rel, kind: JoinKind, predicates: &[BoundExpr], rows: f64) -> Result<Option<Lowered>, SqlError> {
         if kind == JoinKind::FullOuter || kind == JoinKind::RightOuter {
             return Ok(None);
         }
@@ -213,14 +205,7 @@ impl Lowerer<'_, '_> {
         Ok(Some(lowered))
     }
 
-    fn nested(
-        &mut self,
-        left: Lowered,
-        right: Lowered,
-        kind: JoinKind,
-        predicates: &[BoundExpr],
-        rows: f64,
-    ) -> Result<Lowered, SqlError> {
+    fn nested(&mut self, left: Lowered, right: Lowered, kind: JoinKind, predicates: &[BoundExpr], rows: f64) -> Result<Lowered, SqlError> {
         let both: Vec<ColumnRef> = left.columns.iter().chain(&right.columns).copied().collect();
         let predicate = self.predicate(predicates, &both)?;
         let pairs = left.node.rows_estimate * right.node.rows_estimate;

@@ -96,8 +96,7 @@ impl Lowerer<'_, '_> {
         columns.extend(functions.iter().map(|(c, _)| *c));
         let rows = below.node.rows_estimate;
         let cost = below.cost + rows * 0.5;
-        let kind =
-            NodeKind::Window { input: Box::new(below.node), partition, order: lowered_order, functions: lowered_functions };
+        let kind = NodeKind::Window { input: Box::new(below.node), partition, order: lowered_order, functions: lowered_functions };
         let mut lowered = self.over(kind, columns, rows, cost);
         (lowered.order, lowered.constants) = (below.order, below.constants);
         Ok(lowered)

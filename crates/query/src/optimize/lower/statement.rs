@@ -104,19 +104,16 @@ fn lower_output(
 }
 
 /// Puts OUTPUT INTO's insert over `node`; without INTO its rows are the client's.
-fn finish_output(
-    low: &mut Lowerer<'_, '_>,
-    node: Node,
-    output: Option<BoundOutput>,
-) -> Result<(Node, Vec<OutputColumn>, bool), SqlError> {
+fn finish_output(low: &mut Lowerer<'_, '_>, node: Node, output: Option<&BoundOutput>) -> Result<(Node, Vec<OutputColumn>, bool), SqlError> {
     let Some(output) = output else { return Ok((node, Vec::new(), false)) };
-    let Some(into) = output.into else {
+    let Some(into) = &output.into else {
         let columns = node.columns.clone();
         return Ok((node, columns, true));
     };
     let defaults = lower_assignments(low, &into.defaults, &[])?;
     let rows_estimate = node.rows_estimate;
-    let kind = NodeKind::Insert { table: into.table, input: Box::new(node), targets: into.targets, defaults, output: Vec::new() };
+    let kind =
+        NodeKind::Insert { table: into.table.clone(), input: Box::new(node), targets: into.targets.clone(), defaults, output: Vec::new() };
     Ok((Node { kind, columns: Vec::new(), rows_estimate }, Vec::new(), false))
 }
 
@@ -133,7 +130,7 @@ fn plan_insert(insert: BoundInsert, cx: &mut RuleCx<'_>) -> Result<Compiled, Sql
         let rows_estimate = below.node.rows_estimate;
         let targets = insert.values.iter().map(|(t, _)| *t).collect();
         let kind = NodeKind::Insert { table: insert.table.clone(), input: Box::new(below.node), targets, defaults, output };
-        finish_output(low, Node { kind, columns, rows_estimate }, insert.output)
+        finish_output(low, Node { kind, columns, rows_estimate }, insert.output.as_ref())
     })?;
     Ok(compiled(node, CompiledKind::Insert { output: rows }, columns))
 }
@@ -155,8 +152,7 @@ fn plan_update(mut update: BoundUpdate, cx: &mut RuleCx<'_>) -> Result<Compiled,
         rules::fold::fold_expr(expr);
     }
     let items = update.output.iter().flat_map(|o| &o.items).map(|(_, e)| e);
-    let exprs: Vec<&BoundExpr> =
-        update.assignments.iter().chain(&update.variables).map(|(_, e)| e).chain(items).collect();
+    let exprs: Vec<&BoundExpr> = update.assignments.iter().chain(&update.variables).map(|(_, e)| e).chain(items).collect();
     let mut more = update.old.clone();
     more.push(update.locator);
     let rel = optimize(update.input, &needed(&exprs, &more), cx)?;
@@ -176,7 +172,7 @@ fn plan_update(mut update: BoundUpdate, cx: &mut RuleCx<'_>) -> Result<Compiled,
         let kind = NodeKind::Update { table: update.table.clone(), input: Box::new(below.node), assignments, old_columns, output };
         let node = Node { kind, columns, rows_estimate };
         if update.variables.is_empty() {
-            return finish_output(low, node, update.output);
+            return finish_output(low, node, update.output.as_ref());
         }
         if update.output.is_some() {
             return Err(crate::bind::error::not_built("UPDATE with both OUTPUT and SET @variable", Default::default()));
@@ -202,7 +198,7 @@ fn plan_delete(delete: BoundDelete, cx: &mut RuleCx<'_>) -> Result<Compiled, Sql
         let (output, columns) = lower_output(low, delete.output.as_ref(), &row)?;
         let rows_estimate = below.node.rows_estimate;
         let kind = NodeKind::Delete { table: delete.table.clone(), input: Box::new(below.node), old_columns, output };
-        finish_output(low, Node { kind, columns, rows_estimate }, delete.output)
+        finish_output(low, Node { kind, columns, rows_estimate }, delete.output.as_ref())
     })?;
     Ok(compiled(node, CompiledKind::Delete { output: rows }, columns))
 }

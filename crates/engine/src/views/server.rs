@@ -1,0 +1,143 @@
+//! sys.configurations, sys.servers, sys.messages, sys.dm_os_sys_info, sys.syslanguages.
+
+use crate::session::state::SessionState;
+use crate::views::{Column, Rows, View, bit, col, int, null, small, text, tiny};
+use thawdb_catalog::DatabaseId;
+use thawdb_types::SqlType::{BigInt, Bit, DateTime, Int, SmallInt, TinyInt};
+use thawdb_types::{Scalar, SqlError, SqlType};
+
+const NAME: SqlType = SqlType::SYSNAME;
+const TEXT: SqlType = SqlType::nvarchar(255);
+
+const CONFIGURATION_COLUMNS: &[Column] = &[
+    col("configuration_id", Int),
+    col("name", SqlType::nvarchar(35)),
+    null("value", Int),
+    null("minimum", Int),
+    null("maximum", Int),
+    null("value_in_use", Int),
+    col("description", TEXT),
+    col("is_dynamic", Bit),
+    col("is_advanced", Bit),
+];
+
+const MESSAGE_COLUMNS: &[Column] = &[
+    col("message_id", Int),
+    col("language_id", SmallInt),
+    null("severity", TinyInt),
+    col("is_event_logged", Bit),
+    col("text", SqlType::nvarchar(2048)),
+];
+
+const SERVER_COLUMNS: &[Column] = &[
+    col("server_id", Int),
+    col("name", NAME),
+    col("product", NAME),
+    col("provider", NAME),
+    null("data_source", SqlType::nvarchar(4000)),
+    col("is_linked", Bit),
+];
+
+const SYS_INFO_COLUMNS: &[Column] = &[
+    col("cpu_count", Int),
+    col("ms_ticks", BigInt),
+    col("sqlserver_start_time", DateTime),
+    col("committed_target_kb", BigInt),
+];
+
+const LANGUAGE_COLUMNS: &[Column] = &[
+    col("langid", SmallInt),
+    col("dateformat", SqlType::Char { length: 3, collation: thawdb_types::Collation::DEFAULT }),
+    col("datefirst", TinyInt),
+    null("upgrade", Int),
+    col("name", NAME),
+    col("alias", NAME),
+    null("months", SqlType::nvarchar(372)),
+    null("shortmonths", SqlType::nvarchar(132)),
+    null("days", SqlType::nvarchar(217)),
+    col("lcid", Int),
+    col("msglangid", SmallInt),
+];
+
+/// The views of this file.
+pub(crate) const VIEWS: &[View] = &[
+    View { schema: "sys", name: "configurations", columns: CONFIGURATION_COLUMNS, rows: configurations },
+    View { schema: "sys", name: "messages", columns: MESSAGE_COLUMNS, rows: messages },
+    View { schema: "sys", name: "servers", columns: SERVER_COLUMNS, rows: servers },
+    View { schema: "sys", name: "dm_os_sys_info", columns: SYS_INFO_COLUMNS, rows: sys_info },
+    View { schema: "sys", name: "syslanguages", columns: LANGUAGE_COLUMNS, rows: languages },
+];
+
+/// Settings this engine has: number, name, least, most, description, advanced.
+const CONFIGURATIONS: &[(i32, &str, i32, i32, &str, bool)] = &[
+    (103, "user connections", 0, 32_767, "Number of user connections allowed", true),
+    (115, "nested triggers", 0, 1, "Allow triggers to be invoked within triggers", false),
+    (116, "remote access", 0, 1, "Allow remote access", false),
+    (124, "default language", 0, 9999, "default language", false),
+    (518, "show advanced options", 0, 1, "show advanced options", false),
+    (1127, "two digit year cutoff", 1753, 9999, "two digit year cutoff", true),
+    (1534, "user options", 0, 32_767, "user options", false),
+    (1539, "max degree of parallelism", 0, 32_767, "maximum degree of parallelism", true),
+    (1543, "min server memory (MB)", 0, 2_147_483_647, "Minimum size of server memory (MB)", true),
+    (1544, "max server memory (MB)", 128, 2_147_483_647, "Maximum size of server memory (MB)", true),
+];
+
+/// The value a setting has when nothing else is recorded.
+fn default_of(session: &SessionState, id: i32) -> i32 {
+    match id {
+        115 | 116 => 1,
+        1127 => 2049,
+        1539 => 1,
+        1544 => i32::try_from(session.engine.config.memory_bytes_max >> 20).unwrap_or(i32::MAX),
+        _ => 0,
+    }
+}
+
+fn configurations(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let stored = session.engine.master.lock().settings.clone();
+    let row = |&(id, name, least, most, description, advanced): &(i32, &str, i32, i32, &str, bool)| {
+        let in_use = default_of(session, id);
+        let value = stored.get(&id).and_then(|value| i32::try_from(*value).ok()).unwrap_or(in_use);
+        vec![int(id), text(name), int(value), int(least), int(most), int(in_use), text(description), bit(true), bit(advanced)]
+    };
+    Ok(CONFIGURATIONS.iter().map(row).collect())
+}
+
+fn messages(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let row = |message: &thawdb_types::messages::Message| {
+        vec![int(message.number), small(1033), tiny(message.severity), bit(message.severity >= 19), text(message.text)]
+    };
+    Ok(thawdb_types::messages::ALL.iter().map(row).collect())
+}
+
+fn servers(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let name = session.engine.config.server_name.clone();
+    Ok(vec![vec![int(0), text(name.clone()), text("SQL Server"), text("SQLNCLI"), text(name), bit(false)]])
+}
+
+fn sys_info(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let engine = &session.engine;
+    let cores = std::thread::available_parallelism().map_or(1, |cores| i32::try_from(cores.get()).unwrap_or(i32::MAX));
+    let ticks = i64::try_from(engine.config.env.clock.monotonic_ns() / 1_000_000).unwrap_or(i64::MAX);
+    let target = i64::try_from(engine.config.memory_bytes_max >> 10).unwrap_or(i64::MAX);
+    Ok(vec![vec![int(cores), Scalar::BigInt(ticks), Scalar::DateTime(engine.started), Scalar::BigInt(target)]])
+}
+
+fn languages(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    const MONTHS: &str = "January,February,March,April,May,June,July,August,September,October,November,December";
+    const SHORT: &str = "Jan,Feb,Mar,Apr,May,Jun,Jul,Aug,Sep,Oct,Nov,Dec";
+    const DAYS: &str = "Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday";
+    Ok(vec![vec![
+        small(0),
+        text("mdy"),
+        tiny(7),
+        int(0),
+        text("us_english"),
+        text("English"),
+        text(MONTHS),
+        text(SHORT),
+        text(DAYS),
+        int(1033),
+        small(1033),
+    ]])
+}
