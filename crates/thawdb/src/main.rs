@@ -1,2 +1,22 @@
-//! The ThawDB binary.
-fn main() {}
+//! The ThawDB binary: the command line, and nothing else.
+
+use clap::Parser;
+use std::process::ExitCode;
+use std::time::Instant;
+use thawdb::args::{Arguments, Command};
+use thawdb::cmd;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let outcome = match Arguments::parse().command {
+        Command::Serve(arguments) => cmd::serve::run(&arguments, started),
+        Command::Sql(arguments) => cmd::sql::run(&arguments),
+        Command::Demo(arguments) => cmd::demo::run(&arguments),
+        Command::Bench(arguments) => cmd::bench::run(&arguments),
+        Command::DemoWriter(arguments) => cmd::demo::writer::run(&arguments),
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("thawdb: {failure}");
+        ExitCode::FAILURE
+    })
+}

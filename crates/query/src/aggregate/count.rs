@@ -39,6 +39,10 @@ impl Accumulator for Count {
         narrow.map(|c| Arc::new(Int32Array::from(c)) as ArrayRef).map_err(|_| message(8115, &[&"expression", &"int"]))
     }
 
+    fn peek(&self) -> Result<ArrayRef, SqlError> {
+        Self { result: self.result, counts: self.counts.clone() }.finish(1)
+    }
+
     fn memory_bytes(&self) -> usize {
         self.counts.capacity() * size_of::<i64>()
     }

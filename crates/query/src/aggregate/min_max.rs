@@ -102,6 +102,11 @@ impl Accumulator for MinMax {
         Ok(builder.finish())
     }
 
+    fn peek(&self) -> Result<ArrayRef, SqlError> {
+        let (integers, values) = (self.integers.clone(), self.values.clone());
+        Self { sql_type: self.sql_type, keep: self.keep, integers, values }.finish(1)
+    }
+
     fn memory_bytes(&self) -> usize {
         self.integers.capacity() * size_of::<Option<i64>>() + self.values.capacity() * size_of::<Scalar>()
     }

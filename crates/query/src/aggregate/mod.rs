@@ -45,6 +45,10 @@ pub trait Accumulator {
     fn update(&mut self, groups: &GroupIds<'_>, argument: Option<&ArrayRef>) -> Result<bool, SqlError>;
     /// The results of `group_count` groups; the states are empty again.
     fn finish(&mut self, group_count: usize) -> Result<ArrayRef, SqlError>;
+    /// The result of group 0 as it stands; the state goes on. Only COUNT, SUM, AVG, MIN and MAX can be asked.
+    fn peek(&self) -> Result<ArrayRef, SqlError> {
+        Err(thawdb_types::message(8630, &[&0]))
+    }
     /// Bytes the states take, about.
     fn memory_bytes(&self) -> usize;
 }

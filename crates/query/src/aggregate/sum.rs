@@ -25,6 +25,7 @@ trait Running: Copy + Default + 'static {
 }
 
 /// What is asked of a sum.
+#[derive(Clone, Copy)]
 struct Shape {
     argument: SqlType,
     result: SqlType,
@@ -157,6 +158,10 @@ impl<A: ArrowPrimitiveType, R: Running> Accumulator for Sum<A, R> {
             }
         }
         Ok(builder.finish())
+    }
+
+    fn peek(&self) -> Result<ArrayRef, SqlError> {
+        Self { shape: self.shape, sums: self.sums.clone(), counts: self.counts.clone(), widen: self.widen }.finish(1)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -45,6 +45,7 @@ mod table_writer;
 mod top_n;
 mod update;
 mod values;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -189,11 +190,10 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         }
         NodeKind::WorkTableScan { work_table } => Box::new(recursive::WorkTableScan::new(*work_table)),
         NodeKind::AssignVariables { input, assignments } => Box::new(assign::AssignVariables::new(build(input), assignments)),
-        NodeKind::TableScan { .. }
-        | NodeKind::Window { .. }
-        | NodeKind::Insert { .. }
-        | NodeKind::Update { .. }
-        | NodeKind::Delete { .. } => build_stored(node),
+        NodeKind::Window { input, partition, order, functions } => {
+            Box::new(window::Window::new(input, partition, order, functions, &node.columns))
+        }
+        NodeKind::TableScan { .. } | NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } => build_stored(node),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operators over a table of storage.
 
 use crate::expr::{Aggregate, AggregateFunction, ArithmeticOp, CompareOp, ExprKind, SubqueryKind};
-use crate::phys::{JoinKind, NodeKind, SeekRange, SortKey};
+use crate::phys::{Frame, FrameBound, JoinKind, NodeKind, SeekRange, SortKey, WindowFunction};
 use crate::testing::*;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
@@ -351,6 +351,48 @@ fn sets() {
     let single = |input| node(NodeKind::SingleRow { input }, &[INT]);
     assert_eq!(host.run(&single(left())).unwrap_err().number, 512);
     assert_eq!(host.rows(&single(Box::new(values(&[INT], &[])))), [[n]]);
+}
+
+#[test]
+fn window_functions() {
+    let mut host = TestHost::new("window");
+    let long = SqlType::BigInt;
+    let n = Scalar::Null;
+    // partition, order, value
+    let rows = ints(&[&[1, 1, 10], &[1, 2, 20], &[1, 2, 30], &[1, 3, 40], &[2, 1, 5]]);
+    let input = Box::new(values(&[INT, INT, INT], &rows));
+    let running = Frame { rows: false, start: FrameBound::UnboundedPreceding, end: FrameBound::CurrentRow };
+    let around = Frame { rows: true, start: FrameBound::Preceding(1), end: FrameBound::Following(1) };
+    let sum = || aggregate(AggregateFunction::Sum, Some(column(2, INT)), false, INT);
+    let functions = vec![
+        WindowFunction::RowNumber,
+        WindowFunction::Rank,
+        WindowFunction::DenseRank,
+        WindowFunction::Ntile(int(3)),
+        WindowFunction::Lag { value: column(2, INT), offset: int(1), default: None, lead: false },
+        WindowFunction::FirstValue { value: column(2, INT), last: true, frame: running },
+        WindowFunction::Aggregate { aggregate: sum(), frame: running },
+        WindowFunction::Aggregate { aggregate: sum(), frame: around },
+    ];
+    let kind = NodeKind::Window {
+        input,
+        partition: vec![column(0, INT)],
+        order: vec![SortKey { expr: column(1, INT), descending: false }],
+        functions,
+    };
+    let types = [INT, INT, INT, long, long, long, long, INT, INT, INT, INT];
+    let found: Vec<Vec<Scalar>> = host.rows(&node(kind, &types)).into_iter().map(|row| row[3..].to_vec()).collect();
+    let b = Scalar::BigInt;
+    assert_eq!(
+        found,
+        [
+            vec![b(1), b(1), b(1), b(1), n.clone(), i(10), i(10), i(30)],
+            vec![b(2), b(2), b(2), b(1), i(10), i(30), i(60), i(60)],
+            vec![b(3), b(2), b(2), b(2), i(20), i(30), i(60), i(90)],
+            vec![b(4), b(4), b(3), b(3), i(30), i(40), i(100), i(70)],
+            vec![b(1), b(1), b(1), b(1), n, i(5), i(5), i(5)],
+        ]
+    );
 }
 
 #[test]
