@@ -6,10 +6,11 @@
 use crate::eval::eval_array;
 use crate::exec::assignment::{check_not_null, fit};
 use crate::exec::table_writer::{TableRows, TableWriter};
-use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
+use crate::exec::{Batch, BoxOperator, Cx, Operator, build, counts_own_rows};
 use crate::expr::Expr;
 use crate::phys::{Node, OutputColumn};
 use arrow_array::{Array, ArrayRef};
+use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, IdentityDef, TableDef};
 use thawdb_types::error::message;
 use thawdb_types::{ColumnBuilder, Scalar, SqlError, SqlType, array_from_scalar, scalar_at};
@@ -18,13 +19,15 @@ pub(super) struct Insert<'p> {
     input: BoxOperator<'p>,
     input_columns: &'p [OutputColumn],
     spec: InsertSpec<'p>,
-    writer: TableWriter<'p>,
+    writer: TableWriter,
     output: &'p [Expr],
+    /// The input changes rows itself and counts them (OUTPUT INTO): the count told is its.
+    counted_below: bool,
 }
 
 /// How rows of the input become rows of the table.
 pub(super) struct InsertSpec<'p> {
-    pub(super) table: &'p TableDef,
+    pub(super) table: &'p Arc<TableDef>,
     /// Table column of each input column.
     pub(super) targets: &'p [usize],
     pub(super) defaults: &'p [(usize, Expr)],
@@ -33,7 +36,8 @@ pub(super) struct InsertSpec<'p> {
 impl<'p> Insert<'p> {
     pub(super) fn new(input: &'p Node, spec: InsertSpec<'p>, output: &'p [Expr]) -> Self {
         let writer = TableWriter::new(spec.table);
-        Self { input: build(input), input_columns: &input.columns, spec, writer, output }
+        let counted_below = counts_own_rows(input);
+        Self { input: build(input), input_columns: &input.columns, spec, writer, output, counted_below }
     }
 }
 
@@ -107,8 +111,8 @@ fn identity_value(value: i64, sql_type: &SqlType) -> Option<Scalar> {
 }
 
 /// Writes completed rows and counts them.
-pub(super) fn write_rows<'p>(writer: &TableWriter<'p>, rows: TableRows<'_>, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
-    let table = writer.table;
+pub(super) fn write_rows(writer: &TableWriter, rows: TableRows<'_>, cx: &mut Cx<'_, '_>) -> Result<(), SqlError> {
+    let table = &writer.table;
     let numbers = if writer.has_row_numbers() { cx.host.next_row_number(table.database, table.id, rows.rows as u64)? } else { 0 };
     let keys = writer.row_keys(rows, numbers);
     let result = writer.insert(cx.host.txn(table.database)?, rows, &keys);
@@ -127,7 +131,11 @@ impl<'p> Operator<'p> for Insert<'p> {
         while let Some(batch) = self.input.next(cx)? {
             cx.host.check_cancelled()?;
             let columns = self.spec.complete(&batch, &types, cx)?;
+            let counted = cx.state.rows_affected;
             write_rows(&self.writer, TableRows { columns: &columns, rows: batch.rows }, cx)?;
+            if self.counted_below {
+                cx.state.rows_affected = counted;
+            }
             if !self.output.is_empty() {
                 let rows = batch.rows;
                 let inserted = Batch::new(columns, rows);

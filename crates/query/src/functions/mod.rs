@@ -2,12 +2,12 @@
 
 pub(crate) mod call;
 pub(crate) mod eval;
-pub mod signature;
 mod eval_date;
 mod eval_format;
 mod eval_math;
 mod eval_misc;
 mod eval_text;
+pub mod signature;
 mod text;
 
 #[cfg(test)]
