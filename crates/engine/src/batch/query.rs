@@ -47,6 +47,7 @@ impl Interpreter<'_, '_> {
             settings: self.session.settings(),
             quoted_identifier: self.session.options.quoted_identifier,
             line: statement.span.line,
+            identity_insert: self.session.options.identity_insert,
             variables: variables.map(|v| (v.name.to_lowercase(), v.sql_type)).collect(),
         }
     }

@@ -39,11 +39,6 @@ impl NewIndex {
             tree,
         }
     }
-
-    /// What it is called where a message names its kind.
-    pub(crate) fn kind_name(&self) -> &'static str {
-        if self.primary_key || self.unique_constraint { "constraint" } else { "index" }
-    }
 }
 
 /// A key clause at a column (`at_column`) or of the table.

@@ -4,7 +4,7 @@ use crate::api::config::EngineConfig;
 use crate::batch::plan_cache::PlanCache;
 use crate::instance::counters::{CounterTable, storage_of};
 use crate::instance::database::OpenDatabase;
-use crate::instance::lifecycle::{FILE_BYTES, system_files};
+use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
 use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, TEMPDB_ID, datetime_of, login};
 use crate::storage_error::plain;
@@ -140,6 +140,3 @@ impl Engine {
         Ok(())
     }
 }
-
-/// First sizes of the system databases' files.
-pub(crate) const SYSTEM_FILE_BYTES: (u64, u64) = (FILE_BYTES.0, FILE_BYTES.0);

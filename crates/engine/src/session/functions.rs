@@ -9,7 +9,7 @@ use crate::session::properties;
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, ObjectId, TableDef};
-use thawdb_types::{Scalar, SqlError, SqlType};
+use thawdb_types::{Scalar, SqlError};
 
 fn text(value: impl Into<String>) -> Scalar {
     Scalar::Text(value.into())
@@ -276,6 +276,3 @@ fn of_files(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option
         _ => return None,
     })
 }
-
-/// The type of a value that a property function gives, for callers that need one.
-pub(crate) const PROPERTY_TYPE: SqlType = SqlType::nvarchar(128);

@@ -142,7 +142,7 @@ impl SessionState {
 
     /// `@@NESTLEVEL`.
     pub(crate) fn nest_level(&self) -> usize {
-        self.frames.iter().filter(|f| f.nests).count()
+        self.frames.iter().map(|frame| frame.nests).sum()
     }
 
     /// A descriptor no transaction of this process had before.
