@@ -3,27 +3,46 @@
 //! Keys are memcmp-ordered byte strings, rows are byte strings. The doors to this crate are [`Storage`] (one an
 //! instance), [`Database`], [`Txn`], [`ReadView`], [`Scan`], [`BulkAppender`] and `sort::ExternalSort`.
 
+mod btree;
+mod bulk;
+mod cleaner;
 mod database;
 pub mod error;
 mod hash;
 pub mod ids;
+mod large;
 pub mod locks;
 pub mod log;
 pub mod mini;
 pub mod page;
 pub mod pool;
 pub mod record;
+mod rollback;
+mod row_block;
+mod row_change;
+mod scan;
 pub mod sort;
 pub mod space;
+mod spec;
+mod storage;
 pub mod store;
+mod txn;
+mod undo;
+mod unique;
+mod units;
 mod versions;
+mod view;
 
-pub use database::{
-    BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
-    StorageConfig, TreeSpec, Txn,
-};
+pub use bulk::BulkAppender;
+pub use database::Database;
 pub use error::StorageError;
 pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
 pub use mini::{Handle, Mini, UnitSpec};
+pub use row_block::RowBlock;
+pub use scan::Scan;
 pub use space::Unit;
+pub use spec::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, StorageConfig, TreeSpec};
+pub use storage::Storage;
 pub use store::Store;
+pub use txn::{Savepoint, Txn};
+pub use view::ReadView;

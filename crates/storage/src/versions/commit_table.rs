@@ -83,6 +83,8 @@ pub(crate) struct CommitTable {
     lowest_active: AtomicU64,
     txn_next: AtomicU64,
     horizon: AtomicU64,
+    /// The id that was skipped when the last aborted transaction was cleaned.
+    cleaned_at: AtomicU64,
     views: [Mutex<BTreeMap<u64, usize>>; VIEW_SHARDS],
     view_count: AtomicU64,
 }
@@ -98,6 +100,7 @@ impl CommitTable {
             lowest_active: AtomicU64::new(base),
             txn_next: AtomicU64::new(base),
             horizon: AtomicU64::new(base),
+            cleaned_at: AtomicU64::new(0),
             views: std::array::from_fn(|_| Mutex::new(&VIEW_SHARD, BTreeMap::new())),
             view_count: AtomicU64::new(0),
         }
@@ -180,14 +183,17 @@ impl CommitTable {
         aborted.remove(&txn.0);
         window.aborted = Arc::new(aborted);
         // One id is skipped, so that the horizon can tell views taken before this moment from those after it.
-        if window.slot(active.txn_next).is_some_and(|slot| slot.load(Ordering::Relaxed) == ACTIVE) {
-            window.slot(active.txn_next).expect("seen above").store(ABORTED, Ordering::Release);
-            active.txn_next += 1;
-            self.txn_next.store(active.txn_next, Ordering::Release);
-            if active.open.is_empty() {
-                self.lowest_active.store(active.txn_next, Ordering::Release);
-            }
+        self.cleaned_at.store(active.txn_next, Ordering::Release);
+        active.txn_next += 1;
+        self.txn_next.store(active.txn_next, Ordering::Release);
+        if active.open.is_empty() {
+            self.lowest_active.store(active.txn_next, Ordering::Release);
         }
+    }
+
+    /// Whether no row of an aborted transaction is left, and no view remains that may still believe so.
+    pub(crate) fn aborted_are_forgotten(&self) -> bool {
+        self.window.read().aborted.is_empty() && self.horizon() > self.cleaned_at.load(Ordering::Acquire)
     }
 
     /// Ends a transaction that left rows behind: they are read through until somebody reverts them.
@@ -327,6 +333,11 @@ impl Visibility {
     /// The same snapshot, seeing the changes of `own`.
     pub(crate) fn with_own(&self, own: Option<TxnId>) -> Self {
         Self { own: own.map_or(0, |txn| txn.0), ..self.clone() }
+    }
+
+    /// The transaction whose own changes it sees, 0 if none.
+    pub(crate) fn own(&self) -> u64 {
+        self.own
     }
 
     /// The registration's lower bound, for diagnosis.
