@@ -1,7 +1,17 @@
 //! Names and what they mean: databases' objects, columns, indexes, as immutable definitions.
 //!
-//! A [`Catalog`] is a snapshot: DDL makes a new one. The tables it is kept in are trees of `storage` like any other.
+//! A [`Catalog`] is a snapshot: DDL makes a new one. The tree it is kept in is one of `storage` like any other:
+//! [`DatabaseCatalog`] reads and writes a database's, [`InstanceCatalog`] what master knows of the instance.
 
 pub mod defs;
+pub mod instance;
+pub mod layout;
+pub mod objects;
+pub mod record;
+pub mod store;
 
 pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
+pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
+pub use layout::{ColumnPlace, TreeLayout};
+pub use objects::{ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
+pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog};

@@ -13,16 +13,18 @@
 //! Locks: TREE_CACHE (5), VERSION_SEGMENT_MAKING (1). Failure: as of the rooms below.
 
 use crate::btree::{Settler, Tree};
-use crate::cleaner::Cleaner;
+use crate::checkpoint::TransactionTable;
+use crate::cleaner::{Cleaner, CleanerThread};
 use crate::error::StorageError;
 use crate::hash::FastHash;
-use crate::ids::{PageId, TreeId, TxnId};
+use crate::ids::{Lsn, PageId, TreeId, TxnId};
 use crate::locks::{LockInfo, LockManager};
 use crate::mini::{Mini, UnitSpec};
-use crate::page::{Entry, Format, PageOp, PageType};
+use crate::page::{Entry, Format, PageOp, PageType, header};
 use crate::pool::Pool;
+use crate::recovery::RecoveryListener;
 use crate::space::Unit;
-use crate::store::Store;
+use crate::store::{Store, background::Background};
 use crate::txn::Txn;
 use crate::units::{TreeInfo, UnitKind, unit_key};
 use crate::versions::commit_table::CommitTable;
@@ -39,6 +41,7 @@ use thawdb_observe as observe;
 pub use crate::spec::{DatabaseSpec, FileKind, FileSpec, TreeSpec};
 
 static TREE_CACHE: LockClass = LockClass::new("TREE_CACHE", 5);
+static BACKGROUND: LockClass = LockClass::new("DATABASE_BACKGROUND", 1);
 static SEGMENT_MAKING: LockClass = LockClass::new("VERSION_SEGMENT_MAKING", 1);
 
 /// Version of the trees' part of the boot page.
@@ -60,6 +63,7 @@ pub struct Database {
     units: Arc<TreeInfo>,
     trees: RwLock<HashMap<u64, Arc<TreeInfo>, FastHash>>,
     segment_making: Mutex<()>,
+    background: Mutex<Option<(Background, CleanerThread)>>,
 }
 
 /// Who is seen by all, for one tree.
@@ -115,7 +119,7 @@ impl Database {
         mini.patch_boot(0, &boot)?;
         let end = mini.commit()?;
         store.flush_log(end)?;
-        Ok(Self::assemble(store, locks, number, spec.clone(), units, OpenTxns::default(), Vec::new()))
+        Ok(Self::assemble(store, locks, number, spec.clone(), units, OpenTxns::default()))
     }
 
     fn assemble(
@@ -125,33 +129,65 @@ impl Database {
         spec: DatabaseSpec,
         units: TreeInfo,
         open: OpenTxns,
-        inherited: Vec<Segment>,
     ) -> Arc<Self> {
         let units = Arc::new(units);
         let mut trees = HashMap::with_hasher(FastHash);
         trees.insert(units.id.0, units.clone());
+        let commits = Arc::new(CommitTable::new(open));
+        store.set_transaction_table(commits.clone());
         Arc::new(Self {
             spec,
             number,
             store,
-            commits: Arc::new(CommitTable::new(open)),
-            versions: VersionStore::new(inherited),
+            commits,
+            versions: VersionStore::new(),
             locks: locks.clone(),
             cleaner: Cleaner::new(),
             units,
             trees: RwLock::new(&TREE_CACHE, trees),
             segment_making: Mutex::new(&SEGMENT_MAKING, ()),
+            background: Mutex::new(&BACKGROUND, None),
         })
     }
 
     pub(crate) fn open(
-        _pool: &Arc<Pool>,
-        _env: &Env,
-        _locks: &Arc<LockManager>,
-        _number: u32,
+        pool: &Arc<Pool>,
+        env: &Env,
+        locks: &Arc<LockManager>,
+        number: u32,
         primary: &Path,
     ) -> Result<Arc<Self>, StorageError> {
-        Err(StorageError::NotFound(primary.display().to_string()))
+        let name = primary.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let mut analysis = Analysis { open: OpenTxns::default(), failed: None };
+        let store = Store::open(pool, env, &name, number, primary, &mut analysis)?;
+        if let Some(error) = analysis.failed {
+            return Err(error);
+        }
+        let spec = DatabaseSpec { name, files: store.files().map(|file| file.spec.clone()).collect(), temporary: false };
+        let boot = store.boot()?;
+        if boot[0] != BOOT_VERSION {
+            let detail = format!("trees' part of the boot page has version {}", boot[0]);
+            return Err(StorageError::Damage { page: crate::space::layout::BOOT, offset: 0, detail });
+        }
+        let units = TreeInfo::units(Self::UNITS_TREE, boot[2..BOOT_BYTES].try_into().expect("twelve bytes"));
+        let database = Self::assemble(store, locks, number, spec, units, analysis.open);
+        database.inherit()?;
+        Ok(database)
+    }
+
+    /// Takes over what is left from before: version segments, and trees that were dropped and not freed yet.
+    fn inherit(&self) -> Result<(), StorageError> {
+        let mut segments = Vec::new();
+        for (key, row, ghost) in crate::cleaner::settled_entries(self, &self.units)? {
+            let info = TreeInfo::decode(&key, &row)?;
+            match (info.kind, ghost) {
+                (UnitKind::Versions, false) => segments.push(Segment::new(info.id, info.unit)),
+                (UnitKind::Tree, true) => self.cleaner.committed(TxnId(0), Vec::new(), vec![Arc::new(info)]),
+                (UnitKind::Versions, true) | (UnitKind::Tree, false) => {}
+            }
+        }
+        self.versions.inherit(segments);
+        Ok(())
     }
 
     /// The files and name.
@@ -186,22 +222,29 @@ impl Database {
 
     /// Makes dirty pages durable and moves the start of recovery forward.
     pub fn checkpoint(&self) -> Result<(), StorageError> {
-        Ok(())
+        self.store.write_all()?;
+        self.store.checkpoint()
     }
 
-    /// Tidies.
-    pub fn clean(&self) -> Result<(), StorageError> {
-        Ok(())
+    /// Starts the work that goes on while nobody asks: redo after a crash, writing back, checkpoints, tidying. For real
+    /// instances; simulations call [`Database::background_turn`] themselves.
+    pub fn start_background(self: &Arc<Self>) {
+        let mut running = self.background.lock();
+        if running.is_none() {
+            *running = Some((Background::start(&self.store), crate::cleaner::CleanerThread::start(self)));
+        }
     }
 
-    /// Checks.
-    pub fn check(&self) -> Result<Vec<String>, StorageError> {
-        Ok(Vec::new())
+    /// A bounded piece of background work; true if there is more.
+    pub fn background_turn(&self) -> Result<bool, StorageError> {
+        Ok(self.store.background_turn()? | self.clean_turn()?)
     }
 
-    /// Checkpoints and closes; the next open has nothing to redo.
+    /// Checkpoints and closes; the next open has nothing to redo. Transactions still open are as after a crash.
     pub fn close(&self) -> Result<(), StorageError> {
-        Ok(())
+        let running = self.background.lock().take();
+        drop(running);
+        self.store.close()
     }
 
     pub(crate) fn settler(&self, tree: TreeId) -> DatabaseSettler<'_> {
@@ -268,12 +311,20 @@ impl Database {
     pub(crate) fn free_unit(&self, unit: Unit, tree: TreeId) -> Result<(), StorageError> {
         loop {
             let page = self.store.read(unit.0)?;
-            let there = crate::page::header::page_type(&page) == Some(PageType::Iam) && crate::page::header::tree(&page) == tree;
+            let there = header::page_type(&page) == Some(PageType::Iam) && header::tree(&page) == tree;
             drop(page);
             if !there || self.store.free_unit_step(unit, FREE_EXTENTS)? {
                 return Ok(());
             }
         }
+    }
+
+    /// The data pages of a unit, by its maps; none if it is gone.
+    pub(crate) fn unit_pages(&self, unit: Unit, tree: TreeId) -> Result<Vec<PageId>, StorageError> {
+        let page = self.store.read(unit.0)?;
+        let there = header::page_type(&page) == Some(PageType::Iam) && header::tree(&page) == tree;
+        drop(page);
+        if there { crate::units::pages_of(&self.store, unit) } else { Ok(Vec::new()) }
     }
 
     /// Makes a segment of the version store if the next push needs one.
@@ -310,5 +361,37 @@ impl Database {
 
     pub(crate) fn tree_made_record(tree: TreeId) -> [u8; crate::versions::records::RECORD_BYTES] {
         TxnRecord::TreeMade(tree).encode()
+    }
+}
+
+/// Hears what the log says of transactions.
+struct Analysis {
+    open: OpenTxns,
+    failed: Option<StorageError>,
+}
+
+impl RecoveryListener for Analysis {
+    fn table(&mut self, transactions: &[u8]) {
+        if transactions.is_empty() {
+            return;
+        }
+        match OpenTxns::decode(transactions) {
+            Ok(open) => self.open = open,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn record(&mut self, _lsn: Lsn, payload: &[u8]) {
+        match TxnRecord::decode(payload) {
+            Ok(record) => self.open.apply(record),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
+impl TransactionTable for CommitTable {
+    fn snapshot(&self, log_end: &dyn Fn() -> Lsn) -> (Lsn, Vec<u8>) {
+        let (end, open) = self.open_txns(log_end);
+        (end, open.encode())
     }
 }

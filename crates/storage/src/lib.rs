@@ -5,9 +5,13 @@
 
 mod btree;
 mod bulk;
+pub mod check;
+pub mod checkpoint;
 mod cleaner;
 mod database;
 pub mod error;
+#[cfg(test)]
+mod format_tests;
 mod hash;
 pub mod ids;
 mod large;
@@ -17,6 +21,7 @@ pub mod mini;
 pub mod page;
 pub mod pool;
 pub mod record;
+pub mod recovery;
 mod rollback;
 mod row_block;
 mod row_change;
@@ -34,15 +39,17 @@ mod versions;
 mod view;
 
 pub use bulk::BulkAppender;
+pub use checkpoint::TransactionTable;
 pub use database::Database;
 pub use error::StorageError;
 pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
 pub use mini::{Handle, Mini, UnitSpec};
+pub use recovery::RecoveryListener;
 pub use row_block::RowBlock;
 pub use scan::Scan;
 pub use space::Unit;
 pub use spec::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, StorageConfig, TreeSpec};
 pub use storage::Storage;
-pub use store::Store;
+pub use store::{Store, background::Background};
 pub use txn::{Savepoint, Txn};
 pub use view::ReadView;

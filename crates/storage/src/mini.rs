@@ -18,7 +18,7 @@
 //! Latches: exclusive, in the caller's order (parent to child, left to right). Blocking: for latches, for reading pages,
 //! for room in the log's buffer. Not for the log's durability: that is [`Store::flush_log`] with what commit returns.
 //!
-//! Failure: `LogFull`, `TooLong` (a group larger than a log block may be), `Io`, `Damage`: everything is as before.
+//! Failure: `Poisoned`, `LogFull`, `TooLong` (a group larger than a log block may be), `Io`, `Damage`: everything is as before.
 
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TreeId, TxnId};
@@ -76,6 +76,8 @@ struct MiniPage<'s> {
     /// The log record in the making; empty while nothing changed.
     record: Vec<u8>,
     changed: bool,
+    /// Whether its first operation makes the content before not matter.
+    afresh: bool,
 }
 
 impl<'s> Mini<'s> {
@@ -110,7 +112,7 @@ impl<'s> Mini<'s> {
     }
 
     fn push(&mut self, id: PageId, write: PageWrite<'s>) -> Handle {
-        self.pages.push(Some(MiniPage { id, write, before: None, record: Vec::new(), changed: false }));
+        self.pages.push(Some(MiniPage { id, write, before: None, record: Vec::new(), changed: false, afresh: false }));
         Handle(u32::try_from(self.pages.len() - 1).expect("few pages"))
     }
 
@@ -172,6 +174,7 @@ impl<'s> Mini<'s> {
             }
             op.encode(&mut page.record);
         }
+        page.afresh |= !page.changed && op.starts_afresh();
         page.changed = true;
         Ok(())
     }
@@ -263,6 +266,7 @@ impl<'s> Mini<'s> {
     /// Ends it: everything is in the log and visible to others, not yet durable. Returns the LSN up to which the log must
     /// be flushed for that; 0 if nothing was logged.
     pub fn commit(mut self) -> Result<Lsn, StorageError> {
+        self.store.check_usable()?;
         let used_after = self.apply_maps()?;
         let end = self.append()?;
         let empty = self.store.space.settle(&self.reserved, true, &used_after);
@@ -318,7 +322,7 @@ impl<'s> Mini<'s> {
         self.phase = Phase::Appended;
         for (page, lsn) in changed.iter_mut().zip(&lsns) {
             header::set_lsn_number(&mut page.write, lsn.0);
-            page.write.set_group_end(end);
+            page.write.set_group_end(end, page.afresh.then_some(*lsn));
         }
         Ok(end)
     }

@@ -257,7 +257,8 @@ impl Txn {
             return Err(StorageError::NotFound(format!("{tree:?}")));
         }
         let place = self.open_tree(Database::UNITS_TREE, LockMode::IX)?;
-        match self.change_in(place, &unit_key(tree), Change::Delete, &[], &[], None)? {
+        // The ghost keeps the row: whoever frees the pages after a crash reads there which.
+        match self.change_in(place, &unit_key(tree), Change::Delete, &info.encode(), &[], None)? {
             Changed::Done => {}
             Changed::Duplicate | Changed::Missing => return Err(StorageError::NotFound(format!("{tree:?}"))),
         }

@@ -12,7 +12,12 @@
 
 use crate::error::StorageError;
 use crate::ids::{PageId, TreeId};
-use crate::space::Unit;
+use crate::mini::used_pages;
+use crate::page::{PageType, header};
+use crate::space::layout::{self, EXTENT_PAGES, INTERVAL_EXTENTS};
+use crate::space::{Unit, map_bits};
+use crate::store::Store;
+use crate::store::boot::IamFacts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a row of the units tree.
@@ -74,6 +79,11 @@ impl TreeInfo {
         Self { id, kind, root, unit, filegroup, object_id, index_id, large: AtomicU64::new(0), dropped_by: AtomicU64::new(0) }
     }
 
+    /// The units tree itself, by what the boot page has of it: root and unit.
+    pub(crate) fn units(id: TreeId, places: &[u8; 12]) -> Self {
+        Self::new(id, UnitKind::Tree, page_at(places, 0), Unit(page_at(places, 6)), 1, 2, 1)
+    }
+
     /// The unit of its large values, once there is one.
     pub(crate) fn large_unit(&self) -> Option<Unit> {
         // Acquire: who sees the unit finds its IAM page made.
@@ -131,6 +141,31 @@ impl TreeInfo {
         }
         Ok(info)
     }
+}
+
+/// The pages of a unit that its maps say are in use, in order, IAM pages left out.
+pub(crate) fn pages_of(store: &Store, unit: Unit) -> Result<Vec<PageId>, StorageError> {
+    let mut pages = Vec::new();
+    let mut next = unit.0;
+    while next != PageId::NONE {
+        let iam = *store.read(next)?;
+        if header::page_type(&iam) != Some(PageType::Iam) {
+            return Err(crate::page::checksum::damage(next, "no IAM page in a chain of them".into()));
+        }
+        let facts = IamFacts::decode(&iam);
+        let bits = map_bits(&iam);
+        let first = facts.interval * INTERVAL_EXTENTS;
+        for bit in (0..INTERVAL_EXTENTS).filter(|bit| bits[*bit as usize / 64] & (1 << (bit % 64)) != 0) {
+            let start = layout::page_of(first + bit);
+            let (map, byte) = layout::pfs(start);
+            let used = used_pages(&*store.read(PageId { file: facts.file, page: map })?, byte);
+            pages.extend(
+                (0..EXTENT_PAGES).filter(|page| used & (1 << page) != 0).map(|page| PageId { file: facts.file, page: start + page }),
+            );
+        }
+        next = header::right(&iam);
+    }
+    Ok(pages)
 }
 
 #[cfg(test)]

@@ -1,1 +1,3 @@
-//! ThawDB testkit.
+//! What tests of every floor share; nothing but tests and benches sees it.
+
+pub mod crash;

@@ -22,8 +22,7 @@ pub const CREATE_TABLE: &str = "CREATE TABLE dbo.Votes (\
     BountyAmount int NULL, VoteTypeId int NOT NULL, CreationDate datetime NOT NULL)";
 
 /// Cumulative frequency of VoteTypeId 1..=16, in ten-thousandths.
-const VOTE_TYPE_CUMULATIVE: [u64; 16] =
-    [900, 8200, 8840, 8850, 9235, 9295, 9300, 9315, 9330, 9710, 9740, 9760, 9765, 9770, 9830, 10_000];
+const VOTE_TYPE_CUMULATIVE: [u64; 16] = [900, 8200, 8840, 8850, 9235, 9295, 9300, 9315, 9330, 9710, 9740, 9760, 9765, 9770, 9830, 10_000];
 /// Amounts a bounty has, equally often.
 const BOUNTY_AMOUNTS: [u32; 10] = [50, 50, 50, 50, 100, 100, 100, 150, 200, 500];
 /// Users who may cast a named vote.

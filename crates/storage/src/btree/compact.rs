@@ -23,9 +23,9 @@ enum Kept<'a> {
     Untagged(Entry<'a>),
 }
 
-fn kept<'a>(entry: &Entry<'a>, creator: u64, creator_settled: bool, settler: &dyn Settler) -> Kept<'a> {
+fn kept<'a>(entry: &Entry<'a>, creator: u64, creator_settled: bool, settler: &dyn Settler, takes_large: bool) -> Kept<'a> {
     let version = Version::of(entry, creator);
-    if entry.ghost && entry.large_bytes.is_empty() && settler.purges_ghosts() && settler.seen_by_all(version.writer) {
+    if entry.ghost && (takes_large || entry.large_bytes.is_empty()) && settler.purges_ghosts() && settler.seen_by_all(version.writer) {
         return Kept::Gone;
     }
     if entry.tag.is_some() && !entry.ghost && creator_settled && settler.seen_by_all(version.writer) {
@@ -36,11 +36,15 @@ fn kept<'a>(entry: &Entry<'a>, creator: u64, creator_settled: bool, settler: &dy
 
 /// The page cleaned, if that frees enough.
 pub(super) fn compacted(page: &PageBytes, settler: &dyn Settler) -> Option<Box<PageBytes>> {
-    cleaned(page, settler, GAIN_BYTES_MIN)
+    cleaned(page, settler, GAIN_BYTES_MIN, None)
 }
 
-/// The page cleaned, if that frees at least `gain_bytes_min` bytes.
-pub(super) fn cleaned(page: &PageBytes, settler: &dyn Settler, gain_bytes_min: usize) -> Option<Box<PageBytes>> {
+/// The page cleaned, if that frees anything; ghosts go with their large parts, whose references are added to `freed`.
+pub(super) fn tidied(page: &PageBytes, settler: &dyn Settler, freed: &mut Vec<u8>) -> Option<Box<PageBytes>> {
+    cleaned(page, settler, 1, Some(freed))
+}
+
+fn cleaned(page: &PageBytes, settler: &dyn Settler, gain_bytes_min: usize, mut freed: Option<&mut Vec<u8>>) -> Option<Box<PageBytes>> {
     if header::tagged_count(page) == 0 && header::ghost_count(page) == 0 {
         return None;
     }
@@ -51,8 +55,13 @@ pub(super) fn cleaned(page: &PageBytes, settler: &dyn Settler, gain_bytes_min: u
     let mut encoded: Vec<Vec<u8>> = Vec::with_capacity(leaf.len());
     for slot in 0..leaf.len() {
         let (entry, bytes) = (leaf.entry(slot), leaf.bytes(slot));
-        match kept(&entry, creator, creator_settled, settler) {
-            Kept::Gone => gain += bytes.len() + SLOT_BYTES,
+        match kept(&entry, creator, creator_settled, settler, freed.is_some()) {
+            Kept::Gone => {
+                gain += bytes.len() + SLOT_BYTES;
+                if let Some(freed) = &mut freed {
+                    freed.extend_from_slice(entry.large_bytes);
+                }
+            }
             Kept::AsIs => encoded.push(bytes.to_vec()),
             Kept::Untagged(untagged) => {
                 let mut shorter = Vec::with_capacity(bytes.len());

@@ -20,13 +20,14 @@ mod descend;
 mod edit;
 mod node;
 mod split;
+mod tidy;
 
 pub(crate) use descend::Seek;
 pub(crate) use edit::{EditKind, RowEdit};
 
 use crate::error::StorageError;
 use crate::ids::{PageId, TxnId};
-use crate::mini::{Handle, Mini};
+use crate::mini::Mini;
 use crate::page::{PageBytes, PageOp, Slotted, header};
 use crate::store::Store;
 use crate::units::TreeInfo;

@@ -1,3 +1,5 @@
+//! Locks: which requests wait, which are refused, and that every wait ends.
+
 use super::*;
 use LockMode::{IX, S, U, X};
 use std::sync::Barrier;

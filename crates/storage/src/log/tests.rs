@@ -230,7 +230,9 @@ fn concurrent_committers_share_syncs() {
             });
         }
     });
-    assert!(world.counts().syncs - syncs_before <= 160 + 2, "never more than one sync a commit");
+    // Beside a commit's own sync, entering a VLF takes one for what lies before it and one for its activation.
+    let entered = log.space().active_count as u64;
+    assert!(world.counts().syncs - syncs_before <= 160 + 2 * entered, "never more than one sync a commit");
     let mut reader = log.reader(Lsn(0)).unwrap();
     let mut count = 0;
     while reader.next_record().unwrap().is_some() {

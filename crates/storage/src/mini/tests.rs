@@ -77,7 +77,7 @@ fn pages_are_handed_out_once_files_grow_and_all_comes_back() {
             pages.push(mini.id(handle));
         }
         mini.commit().expect("commits");
-        store.checkpoint_new().expect("writes");
+        store.write_all().expect("writes");
     }
     let mut sorted = pages.clone();
     sorted.sort_unstable();

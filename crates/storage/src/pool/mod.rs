@@ -90,6 +90,8 @@ struct Frame {
     recovery: AtomicU64,
     /// End of the last group that changed the page: the log must be durable to here before the page is written.
     group_end: AtomicU64,
+    /// The last record known that starts the page afresh; 0 if none is known. From there the log alone can make it.
+    afresh: AtomicU64,
 }
 
 /// What loading found.
@@ -103,6 +105,8 @@ pub enum Loaded {
         recovery: Lsn,
         /// End of the last.
         group_end: Lsn,
+        /// The record that started it afresh, 0 if none did.
+        afresh: Lsn,
     },
 }
 
@@ -165,6 +169,28 @@ impl Pool {
             }
         }
         self.files.write()[file.number as usize] = None;
+    }
+
+    /// Drops `page` from the pool, dirty or not, once no write of it is under way: its content is being replaced on the
+    /// device by other means.
+    pub fn discard(&self, file: &PoolFile, page: u32) {
+        let word = file.table.word(page);
+        loop {
+            match word.try_exclusive(false) {
+                Tried::Absent => return,
+                Tried::Busy => word::wait(word, true, false, || file.resource(page)),
+                Tried::Latched(frame) if self.meta(frame).state.load(Ordering::Acquire) & WRITING != 0 => {
+                    word.leave(Some(frame), false);
+                    std::thread::yield_now();
+                }
+                Tried::Latched(frame) => {
+                    self.release(frame);
+                    word.leave(None, false);
+                    self.free.lock().push(frame);
+                    return;
+                }
+            }
+        }
     }
 
     fn release(&self, frame: u32) {
@@ -282,8 +308,10 @@ impl Pool {
     /// Copies `page` for writing if it is dirty, not being written, and its latch free to read.
     pub fn begin_write(&self, file: &PoolFile, page: u32, out: &mut PageBytes) -> BegunWrite {
         let word = file.table.word(page);
-        let Tried::Latched(frame) = word.try_shared() else {
-            return if word.is_present() { BegunWrite::Busy } else { BegunWrite::Clean };
+        let frame = match word.try_shared() {
+            Tried::Latched(frame) => frame,
+            Tried::Busy => return BegunWrite::Busy,
+            Tried::Absent => return BegunWrite::Clean,
         };
         let read = PageRead { pool: self, word, frame };
         let meta = self.meta(frame);
@@ -292,7 +320,8 @@ impl Pool {
                 *out = *read;
                 let recovery = Lsn(meta.recovery.load(Ordering::Relaxed));
                 let group_end = Lsn(meta.group_end.load(Ordering::Relaxed));
-                BegunWrite::Begun { frame, recovery, group_end }
+                let afresh = Lsn(meta.afresh.load(Ordering::Relaxed));
+                BegunWrite::Begun { frame, recovery, group_end, afresh }
             }
             Err(CLEAN) => BegunWrite::Clean,
             Err(_) => BegunWrite::Busy,
@@ -403,6 +432,8 @@ pub enum BegunWrite {
         recovery: Lsn,
         /// The log must be durable to here first.
         group_end: Lsn,
+        /// The last record known that starts the page afresh; 0 if none is.
+        afresh: Lsn,
     },
     /// Nothing to write.
     Clean,
@@ -448,9 +479,11 @@ impl Loading<'_> {
         let meta = self.pool.meta(self.frame);
         meta.place.store((u64::from(self.file.number) + 1) << 32 | u64::from(self.page), Ordering::Relaxed);
         meta.referenced.store(true, Ordering::Relaxed);
+        meta.afresh.store(0, Ordering::Relaxed);
         let state = match loaded {
             Loaded::Clean => CLEAN,
-            Loaded::Redone { recovery, group_end } => {
+            Loaded::Redone { recovery, group_end, afresh } => {
+                meta.afresh.store(afresh.0, Ordering::Relaxed);
                 meta.recovery.store(recovery.0, Ordering::Relaxed);
                 meta.group_end.store(group_end.0, Ordering::Relaxed);
                 DIRTY
@@ -522,6 +555,7 @@ impl PageWrite<'_> {
         if !self.present {
             meta.place.store((u64::from(self.file.number) + 1) << 32 | u64::from(self.page), Ordering::Relaxed);
             meta.group_end.store(0, Ordering::Relaxed);
+            meta.afresh.store(0, Ordering::Relaxed);
             meta.state.store(CLEAN, Ordering::Relaxed);
             self.present = true;
         }
@@ -535,10 +569,14 @@ impl PageWrite<'_> {
         was_clean
     }
 
-    /// Notes how far the log must be durable before the page may be written.
-    pub fn set_group_end(&mut self, end: Lsn) {
+    /// Notes how far the log must be durable before the page may be written, and the record that started it afresh.
+    pub fn set_group_end(&mut self, end: Lsn, afresh: Option<Lsn>) {
         assert!(self.present, "only a dirty page has a group");
-        self.pool.meta(self.frame).group_end.store(end.0, Ordering::Relaxed);
+        let meta = self.pool.meta(self.frame);
+        meta.group_end.store(end.0, Ordering::Relaxed);
+        if let Some(lsn) = afresh {
+            meta.afresh.store(lsn.0, Ordering::Relaxed);
+        }
     }
 
     /// Whether the page had content in the pool; if not, its bytes are zero and it vanishes unless marked dirty.

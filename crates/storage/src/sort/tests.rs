@@ -1,3 +1,5 @@
+//! The external sort against a sort in memory, with runs that fit and runs that spill.
+
 use super::*;
 
 struct Dice(u64);

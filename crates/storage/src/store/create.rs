@@ -71,7 +71,8 @@ impl Store {
             table.push((number, file.clone()));
         }
         store.create_boot(&BootFacts { stamp, files: table })?;
-        store.checkpoint_new()?;
+        store.write_all()?;
+        store.checkpoint()?;
         Ok(store)
     }
 
@@ -79,6 +80,10 @@ impl Store {
         let FileKind::Rows { filegroup } = spec.kind else {
             return Err(StorageError::Bug("a log among the data files".into()));
         };
+        if self.log().is_none() && self.env().device.exists(&spec.path) {
+            // What a temporary database of an earlier start left.
+            self.env().device.remove(&spec.path)?;
+        }
         let device = self.env().device.open(&spec.path, OpenMode::CreateNew)?;
         made.push(device.clone());
         let pages = extents_of(spec.size_bytes).max(EXTENTS_MIN) * EXTENT_PAGES;

@@ -41,6 +41,8 @@ pub struct DirtyLists {
 struct InFlight {
     next: u64,
     oldest: BTreeMap<u64, Lsn>,
+    /// Where the newest checkpoint, done or under way, lets redo begin.
+    floor: Lsn,
 }
 
 /// Pages taken for writing.
@@ -106,12 +108,50 @@ impl DirtyLists {
         in_flight.oldest.remove(&taken.number);
     }
 
+    /// Keeps redo from `from` on possible until [`Self::release`]: for pages that are written by other means. `from` is
+    /// read from the log before anything of it is appended.
+    pub fn hold(&self, from: Lsn) -> u64 {
+        let mut in_flight = self.in_flight.lock();
+        in_flight.next += 1;
+        let number = in_flight.next;
+        in_flight.oldest.insert(number, from);
+        number
+    }
+
+    /// Ends a hold.
+    pub fn release(&self, number: u64) {
+        self.in_flight.lock().oldest.remove(&number);
+    }
+
+    /// Keeps redo from `afresh` on possible while `taken` is in flight, if no checkpoint has passed it yet: then a torn
+    /// write of the page harms nothing, the log can make it anew.
+    pub fn rely_on(&self, taken: &Taken, afresh: Lsn) -> bool {
+        let mut in_flight = self.in_flight.lock();
+        let possible = afresh > Lsn(0) && afresh >= in_flight.floor;
+        if possible {
+            let oldest = in_flight.oldest.entry(taken.number).or_insert(afresh);
+            *oldest = afresh.min(*oldest);
+        }
+        possible
+    }
+
+    /// Decides where redo begins from now on: at the oldest change that the device lacks, at the latest at `end`, at the
+    /// earliest at `held`, where the log begins. It may go back for a page that was repaired from older log.
+    pub fn set_floor(&self, held: Lsn, end: Lsn) -> Lsn {
+        let mut in_flight = self.in_flight.lock();
+        in_flight.floor = self.oldest_of(&in_flight).map_or(end, |oldest| oldest.min(end)).max(held);
+        in_flight.floor
+    }
+
+    fn oldest_of(&self, in_flight: &InFlight) -> Option<Lsn> {
+        let listed = self.shards.iter().filter_map(|shard| shard.lock().iter().map(|(_, lsn)| *lsn).min()).min();
+        in_flight.oldest.values().copied().chain(listed).min()
+    }
+
     /// The oldest LSN from which redo may be needed; `None` if nothing is dirty.
     pub fn oldest(&self) -> Option<Lsn> {
         let in_flight = self.in_flight.lock();
-        let flying = in_flight.oldest.values().copied().min();
-        let listed = self.shards.iter().filter_map(|shard| shard.lock().iter().map(|(_, lsn)| *lsn).min()).min();
-        flying.into_iter().chain(listed).min()
+        self.oldest_of(&in_flight)
     }
 }
 
@@ -135,7 +175,13 @@ mod tests {
         let taken = lists.take(10);
         assert_eq!(taken.pages, [(page(3), Lsn(30)), (page(9), Lsn(90))]);
         assert_eq!((lists.oldest(), lists.len()), (Some(Lsn(30)), 0));
+        assert!(lists.rely_on(&taken, Lsn(20)));
+        assert_eq!(lists.set_floor(Lsn(1), Lsn(100)), Lsn(20), "what is relied on is kept");
         lists.done(&taken, &[(page(9), Lsn(90))]);
+        assert_eq!(lists.set_floor(Lsn(1), Lsn(100)), Lsn(90));
+        let taken = lists.take(0);
+        assert!(!lists.rely_on(&taken, Lsn(89)), "a checkpoint has passed it");
+        lists.done(&taken, &[]);
         assert_eq!((lists.oldest(), lists.len()), (Some(Lsn(90)), 1));
     }
 }

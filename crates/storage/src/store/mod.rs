@@ -17,17 +17,20 @@
 //! Failure: a device error is 823, wrong content 824; after a failed log write everything that would log fails with
 //! `Poisoned` until the database is opened again.
 
+pub mod background;
 pub mod boot;
-mod create;
+pub(crate) mod create;
 pub mod dirty;
 pub mod file;
 mod read;
 pub mod write;
 
+use crate::checkpoint::Checkpoints;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
 use crate::log::Log;
 use crate::pool::{Pool, PoolFile};
+use crate::recovery::Pending;
 use crate::space::Space;
 use dirty::DirtyLists;
 use file::DataFile;
@@ -56,6 +59,8 @@ pub struct Store {
     pub(crate) chains: Mutex<()>,
     pub(crate) growth: Mutex<()>,
     pub(crate) writer: write::Writer,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) pending: Pending,
 }
 
 impl Store {
@@ -73,6 +78,8 @@ impl Store {
             chains: Mutex::new(&CHAINS, ()),
             growth: Mutex::new(&GROWTH, ()),
             writer: write::Writer::new(),
+            checkpoints: Checkpoints::new(),
+            pending: Pending::new(),
         })
     }
 

@@ -4,8 +4,7 @@ use super::Store;
 use super::file::DataFile;
 use crate::error::StorageError;
 use crate::ids::PageId;
-use crate::page::checksum::{self, Content, damage};
-use crate::page::{PAGE_BYTES, PageBytes, verify};
+use crate::page::{PAGE_BYTES, PageBytes};
 use crate::pool::{AccessHint, Loaded, Loading, PageRead, PageWrite};
 use thawdb_device::ReadRequest;
 
@@ -27,6 +26,10 @@ impl Store {
     }
 
     pub(crate) fn write_new(&self, page: PageId) -> Result<PageWrite<'_>, StorageError> {
+        if self.pending.holds(page) {
+            // Its old changes must reach the page first: were this mini-transaction dropped, they would still be missing.
+            return Ok(self.write_existing(page, true)?.expect("waiting ends with the latch"));
+        }
         self.pool.write_new(&self.file_of(page)?.pool_file, page.page)
     }
 
@@ -67,17 +70,5 @@ impl Store {
         let offset = u64::from(page.page) * PAGE_BYTES as u64;
         file.device.read(&mut [ReadRequest { offset, buffer: bytes.as_mut_slice() }])?;
         self.admit(page, bytes)
-    }
-
-    /// Lets a page that was read into the pool: whole, of the right name, sound, and with every change the log has of it.
-    fn admit(&self, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
-        match checksum::verify(bytes, page)? {
-            Content::Blank => return Err(damage(page, "the page was never written".into())),
-            Content::Whole => {}
-        }
-        match verify::first_violation(bytes, page) {
-            Some(violation) => Err(violation.into_error(page)),
-            None => Ok(Loaded::Clean),
-        }
     }
 }

@@ -210,14 +210,16 @@ impl CommitTable {
         self.close(&mut active, txn);
     }
 
-    /// What a checkpoint stores: everything that would have aborted if the log ended here.
-    pub(crate) fn open_txns(&self) -> OpenTxns {
+    /// What a checkpoint stores: everything that would have aborted if the log ended here. `here` is asked in the same
+    /// moment: each commit is either before it and counted, or behind it.
+    pub(crate) fn open_txns<R>(&self, here: impl FnOnce() -> R) -> (R, OpenTxns) {
         let active = self.active.lock();
+        let here = here();
         let mut open = self.window.read().aborted.as_ref().clone();
         for (txn, state) in active.open.iter().filter(|(_, state)| !state.commit_logged) {
             open.insert(*txn, state.trees.clone());
         }
-        OpenTxns { txn_next: active.txn_next, tree_next: active.tree_next, open }
+        (here, OpenTxns { txn_next: active.txn_next, tree_next: active.tree_next, open })
     }
 
     /// Aborted transactions that still have rows somewhere, with the trees to look in.
@@ -391,7 +393,7 @@ mod tests {
         let mut image = OpenTxns { txn_next: 50, ..OpenTxns::default() };
         image.open.insert(40, BTreeSet::from([1]));
         let table = Arc::new(CommitTable::new(image.clone()));
-        assert_eq!(table.open_txns(), image);
+        assert_eq!(table.open_txns(|| ()).1, image);
         assert_eq!((table.fate(40), table.fate(41)), (Fate::Aborted, Fate::Committed));
         let view = table.view(None);
         assert!(!view.sees(40) && view.sees(41));

@@ -74,13 +74,20 @@ pub(crate) struct VersionStore {
 }
 
 impl VersionStore {
-    /// A store that inherits segments from before.
-    pub(crate) fn new(inherited: Vec<Segment>) -> Self {
-        let inherited = inherited.into_iter().map(Arc::new).collect();
+    /// An empty store.
+    pub(crate) fn new() -> Self {
         Self {
             appenders: std::array::from_fn(|_| Mutex::new(&VERSION_APPEND, Appender::default())),
-            segments: Mutex::new(&VERSION_SEGMENTS, Segments { inherited, ..Segments::default() }),
+            segments: Mutex::new(&VERSION_SEGMENTS, Segments::default()),
         }
+    }
+
+    /// Takes over segments from before the start; what they hold of large parts is not known.
+    pub(crate) fn inherit(&self, found: Vec<Segment>) {
+        for segment in &found {
+            segment.has_large.store(true, Ordering::Release);
+        }
+        self.segments.lock().inherited.extend(found.into_iter().map(Arc::new));
     }
 
     /// Whether a segment must be made before the next push.
@@ -173,6 +180,11 @@ impl VersionStore {
         segments.sealed = kept;
         taken.extend::<Vec<_>>(gone);
         taken
+    }
+
+    /// Takes segments back whose freeing did not end.
+    pub(crate) fn give_back(&self, segments: Vec<Arc<Segment>>) {
+        self.segments.lock().inherited.extend(segments);
     }
 
     /// Seals the present segment, so that it can go when nobody needs it.

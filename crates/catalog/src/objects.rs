@@ -1,0 +1,208 @@
+//! What a database's catalog holds beside tables: schemas, constraints, users, properties; and its records' formats.
+
+use crate::defs::{ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
+use crate::record::{Reader, RecordError, Writer};
+use std::collections::BTreeMap;
+use thawdb_storage::TreeId;
+
+/// Format of all records of this version.
+pub(crate) const RECORD_VERSION: u8 = 1;
+
+/// A schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaDef {
+    /// Its number.
+    pub id: SchemaId,
+    /// Its name.
+    pub name: String,
+    /// The user who owns it.
+    pub owner: i32,
+}
+
+/// What a constraint asserts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConstraintKind {
+    /// PRIMARY KEY, backed by an index.
+    PrimaryKey(IndexId),
+    /// UNIQUE, backed by an index.
+    Unique(IndexId),
+    /// DEFAULT of a column.
+    Default(ColumnId),
+}
+
+/// A constraint: an object of its own, with its table as parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConstraintDef {
+    /// Its number among the database's objects.
+    pub id: ObjectId,
+    /// Its name.
+    pub name: String,
+    /// Its table.
+    pub table: ObjectId,
+    /// What it asserts.
+    pub kind: ConstraintKind,
+    /// Whether the engine made the name up.
+    pub system_named: bool,
+    /// Creation, as in `TableDef`.
+    pub created: i64,
+}
+
+/// A user or role of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserDef {
+    /// principal_id.
+    pub id: i32,
+    /// Its name.
+    pub name: String,
+    /// sys.database_principals.type: `S` SQL user, `R` role.
+    pub kind: u8,
+    /// Security identifier of its login, if any.
+    pub sid: Option<Vec<u8>>,
+    /// Its default schema, if any.
+    pub default_schema: Option<String>,
+    /// Fixed roles cannot be dropped.
+    pub fixed: bool,
+    /// Creation, as in `TableDef`.
+    pub created: i64,
+}
+
+/// Properties of a database by upper-case name (`RECOVERY` = `FULL`), as ALTER DATABASE SET records them.
+pub type Properties = BTreeMap<String, String>;
+
+pub(crate) fn write_schema(schema: &SchemaDef) -> Vec<u8> {
+    let mut w = Writer::new(RECORD_VERSION);
+    w.i32(schema.id.0).text(&schema.name).i32(schema.owner);
+    w.finish()
+}
+
+pub(crate) fn read_schema(record: &[u8]) -> Result<SchemaDef, RecordError> {
+    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let schema = SchemaDef { id: SchemaId(r.i32()?), name: r.text()?, owner: r.i32()? };
+    r.finish().map(|()| schema)
+}
+
+pub(crate) fn write_constraint(constraint: &ConstraintDef) -> Vec<u8> {
+    let (tag, part) = match constraint.kind {
+        ConstraintKind::PrimaryKey(index) => (1, index.0),
+        ConstraintKind::Unique(index) => (2, index.0),
+        ConstraintKind::Default(column) => (3, column.0),
+    };
+    let mut w = Writer::new(RECORD_VERSION);
+    w.i32(constraint.id.0).text(&constraint.name).i32(constraint.table.0).u8(tag).i32(part);
+    w.flag(constraint.system_named).i64(constraint.created);
+    w.finish()
+}
+
+pub(crate) fn read_constraint(record: &[u8]) -> Result<ConstraintDef, RecordError> {
+    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let (id, name, table) = (ObjectId(r.i32()?), r.text()?, ObjectId(r.i32()?));
+    let kind = match (r.u8()?, r.i32()?) {
+        (1, index) => ConstraintKind::PrimaryKey(IndexId(index)),
+        (2, index) => ConstraintKind::Unique(IndexId(index)),
+        (3, column) => ConstraintKind::Default(ColumnId(column)),
+        (tag, _) => return Err(RecordError(format!("constraint of tag {tag}"))),
+    };
+    let constraint = ConstraintDef { id, name, table, kind, system_named: r.flag()?, created: r.i64()? };
+    r.finish().map(|()| constraint)
+}
+
+pub(crate) fn write_user(user: &UserDef) -> Vec<u8> {
+    let mut w = Writer::new(RECORD_VERSION);
+    w.i32(user.id).text(&user.name).u8(user.kind).flag(user.sid.is_some());
+    if let Some(sid) = &user.sid {
+        w.bytes(sid);
+    }
+    w.optional_text(user.default_schema.as_deref()).flag(user.fixed).i64(user.created);
+    w.finish()
+}
+
+pub(crate) fn read_user(record: &[u8]) -> Result<UserDef, RecordError> {
+    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let (id, name, kind) = (r.i32()?, r.text()?, r.u8()?);
+    let sid = if r.flag()? { Some(r.bytes()?.to_vec()) } else { None };
+    let user = UserDef { id, name, kind, sid, default_schema: r.optional_text()?, fixed: r.flag()?, created: r.i64()? };
+    r.finish().map(|()| user)
+}
+
+pub(crate) fn write_properties(properties: &Properties) -> Vec<u8> {
+    let mut w = Writer::new(RECORD_VERSION);
+    w.count(properties.len());
+    for (name, value) in properties {
+        w.text(name).text(value);
+    }
+    w.finish()
+}
+
+pub(crate) fn read_properties(record: &[u8]) -> Result<Properties, RecordError> {
+    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let pairs = r.list(|r| Ok((r.text()?, r.text()?)))?;
+    r.finish().map(|()| pairs.into_iter().collect())
+}
+
+fn write_column(w: &mut Writer, column: &ColumnDef) {
+    w.i32(column.id.0).text(&column.name).sql_type(&column.sql_type).flag(column.nullable);
+    w.flag(column.identity.is_some());
+    if let Some(identity) = column.identity {
+        w.i64(identity.seed).i64(identity.increment);
+    }
+    w.optional_text(column.default.as_deref()).optional_text(column.default_name.as_deref());
+}
+
+fn read_column(r: &mut Reader<'_>) -> Result<ColumnDef, RecordError> {
+    let (id, name, sql_type, nullable) = (ColumnId(r.i32()?), r.text()?, r.sql_type()?, r.flag()?);
+    let identity = if r.flag()? { Some(IdentityDef { seed: r.i64()?, increment: r.i64()? }) } else { None };
+    Ok(ColumnDef { id, name, sql_type, nullable, identity, default: r.optional_text()?, default_name: r.optional_text()? })
+}
+
+fn write_index(w: &mut Writer, index: &IndexDef) {
+    w.i32(index.id.0).optional_text(index.name.as_deref()).count(index.keys.len());
+    for key in &index.keys {
+        w.count(key.column_index).flag(key.descending);
+    }
+    w.count(index.included.len());
+    for &column_index in &index.included {
+        w.count(column_index);
+    }
+    w.flag(index.unique).flag(index.primary_key).flag(index.unique_constraint);
+    w.optional_text(index.filter.as_deref()).u64(index.tree.0);
+}
+
+fn read_index(r: &mut Reader<'_>) -> Result<IndexDef, RecordError> {
+    let (id, name) = (IndexId(r.i32()?), r.optional_text()?);
+    let keys = r.list(|r| Ok(IndexKey { column_index: r.count()?, descending: r.flag()? }))?;
+    let included = r.list(Reader::count)?;
+    let (unique, primary_key, unique_constraint) = (r.flag()?, r.flag()?, r.flag()?);
+    let (filter, tree) = (r.optional_text()?, TreeId(r.u64()?));
+    Ok(IndexDef { id, name, keys, included, unique, primary_key, unique_constraint, filter, tree })
+}
+
+/// The record of a table. Its database is the one it lies in, its schema's name that of the schema's record.
+pub(crate) fn write_table(table: &TableDef) -> Vec<u8> {
+    let mut w = Writer::new(RECORD_VERSION);
+    w.i32(table.id.0).i32(table.schema.0).text(&table.name).i64(table.created).i64(table.modified);
+    w.count(table.columns.len());
+    for column in &table.columns {
+        write_column(&mut w, column);
+    }
+    w.count(table.indexes.len());
+    for index in &table.indexes {
+        write_index(&mut w, index);
+    }
+    w.finish()
+}
+
+pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap<i32, SchemaDef>) -> Result<TableDef, RecordError> {
+    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let (id, schema, name) = (ObjectId(r.i32()?), SchemaId(r.i32()?), r.text()?);
+    let (created, modified) = (r.i64()?, r.i64()?);
+    let columns = r.list(read_column)?;
+    let indexes = r.list(read_index)?;
+    r.finish()?;
+    let schema_name = schemas.get(&schema.0).ok_or_else(|| RecordError(format!("table {} is of unknown schema {}", id.0, schema.0)))?;
+    let in_range =
+        |index: &IndexDef| index.keys.iter().map(|k| k.column_index).chain(index.included.iter().copied()).all(|c| c < columns.len());
+    if indexes.is_empty() || !indexes.iter().all(in_range) {
+        return Err(RecordError(format!("table {} has indexes that do not fit its columns", id.0)));
+    }
+    Ok(TableDef { database, id, schema, schema_name: schema_name.name.clone(), name, columns, indexes, created, modified })
+}

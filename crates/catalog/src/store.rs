@@ -1,0 +1,452 @@
+//! The catalog in its tree: every database keeps its own in [`Database::ROOT_TREE`], master the instance's too.
+//!
+//! ```text
+//! key = kind u8 | number i32, big-endian with the sign bit turned        row = record (record.rs), inline or, when it
+//! kinds: 1 properties · 2 schema · 3 table · 4 counters · 5 user · 6 constraint       is long, as one large part
+//!        16 database · 17 login (master only) · 18 setting (master only)
+//! ```
+//!
+//! 1. A definition changes in memory and in the tree together: every `put_`/`remove_` does both ([`DatabaseCatalog`]).
+//! 2. Changes go through the caller's transaction on the caller's private copy; the caller publishes the copy after the
+//!    commit and drops it after a rollback.
+//! 3. Object numbers rise and are not reused while the database is open ([`DatabaseCatalog::take_object_id`]).
+//!
+//! Takes no lock of its own: the caller serialises writers of one database. A record that cannot be read is
+//! [`CatalogError::Damage`].
+
+use crate::defs::{Catalog, DatabaseId, ObjectId, TableDef};
+use crate::instance::{self, DatabaseRecord, LoginRecord};
+use crate::objects::{self, ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
+use crate::record::{Reader, RecordError, Writer};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thawdb_storage::{Database, KeyRange, ReadView, Row, ScanDirection, StorageError, Txn};
+
+/// What can go wrong with a catalog.
+#[derive(Debug, Clone)]
+pub enum CatalogError {
+    /// The floor below failed.
+    Storage(StorageError),
+    /// A record is not what this version writes.
+    Damage(String),
+}
+
+impl From<StorageError> for CatalogError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<RecordError> for CatalogError {
+    fn from(error: RecordError) -> Self {
+        Self::Damage(error.0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    Properties = 1,
+    Schema = 2,
+    Table = 3,
+    Counters = 4,
+    User = 5,
+    Constraint = 6,
+    Database = 16,
+    Login = 17,
+    Setting = 18,
+}
+
+/// Records longer than this go to a large part: two fit a page beside their neighbours.
+const INLINE_BYTES_MAX: usize = 3000;
+
+fn key(kind: Kind, number: i32) -> Vec<u8> {
+    let mut bytes = vec![kind as u8];
+    bytes.extend_from_slice(&(number.cast_unsigned() ^ 0x8000_0000).to_be_bytes());
+    bytes
+}
+
+fn put(txn: &mut Txn, kind: Kind, number: i32, record: &[u8]) -> Result<(), CatalogError> {
+    let key = key(kind, number);
+    let large = [record];
+    let row = if record.len() <= INLINE_BYTES_MAX { Row::inline(record) } else { Row { inline: &[], large: &large } };
+    if !txn.update(Database::ROOT_TREE, &key, row)? {
+        txn.insert(Database::ROOT_TREE, &key, row)?;
+    }
+    Ok(())
+}
+
+fn remove(txn: &mut Txn, kind: Kind, number: i32) -> Result<(), CatalogError> {
+    txn.delete(Database::ROOT_TREE, &key(kind, number))?;
+    Ok(())
+}
+
+fn each(view: &ReadView, kind: Kind, mut record: impl FnMut(&[u8]) -> Result<(), CatalogError>) -> Result<(), CatalogError> {
+    let range = KeyRange { start: Bound::Included(vec![kind as u8]), end: Bound::Excluded(vec![kind as u8 + 1]) };
+    let mut scan = view.scan(Database::ROOT_TREE, range, ScanDirection::Forward)?;
+    while let Some(block) = scan.next_block()? {
+        for index in 0..block.len() {
+            match block.large(index) {
+                [] => record(block.value(index))?,
+                [large, ..] => record(&view.read_large(*large)?)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A catalog version that no catalog of this process had before: a definition that was rolled back and another that came
+/// later never share one, so a plan made for the first is never taken for the second.
+fn next_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: only uniqueness matters.
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// Everything one database's catalog says, at one moment. Cloning shares the definitions.
+#[derive(Debug, Clone)]
+pub struct DatabaseCatalog {
+    /// The database.
+    pub database: DatabaseId,
+    /// Tables, as the binder sees them.
+    pub tables: Arc<Catalog>,
+    /// Schemas by number.
+    pub schemas: BTreeMap<i32, SchemaDef>,
+    /// Constraints by object number.
+    pub constraints: BTreeMap<i32, Arc<ConstraintDef>>,
+    /// Users and roles by number.
+    pub users: BTreeMap<i32, UserDef>,
+    /// Properties kept within the database.
+    pub properties: Properties,
+    object_id_last: i32,
+}
+
+/// First number of a user's object, and the step between them: SQL Server's, so that numbers look familiar.
+const OBJECT_ID_FIRST: i32 = 901_578_250;
+const OBJECT_ID_STEP: i32 = 16_000_057;
+
+/// Numbers of schemas that every database has: (number, name, owner).
+pub const FIXED_SCHEMAS: [(i32, &str, i32); 4] = [(1, "dbo", 1), (2, "guest", 2), (3, "INFORMATION_SCHEMA", 3), (4, "sys", 4)];
+
+/// Users and roles that every database has: (number, name, kind, default schema).
+const FIXED_USERS: [(i32, &str, u8, Option<&str>); 14] = [
+    (0, "public", b'R', None),
+    (1, "dbo", b'S', Some("dbo")),
+    (2, "guest", b'S', Some("guest")),
+    (3, "INFORMATION_SCHEMA", b'S', None),
+    (4, "sys", b'S', None),
+    (16384, "db_owner", b'R', None),
+    (16385, "db_accessadmin", b'R', None),
+    (16386, "db_securityadmin", b'R', None),
+    (16387, "db_ddladmin", b'R', None),
+    (16389, "db_backupoperator", b'R', None),
+    (16390, "db_datareader", b'R', None),
+    (16391, "db_datawriter", b'R', None),
+    (16392, "db_denydatareader", b'R', None),
+    (16393, "db_denydatawriter", b'R', None),
+];
+
+impl DatabaseCatalog {
+    /// The catalog of a new database, not yet in its tree.
+    pub fn empty(database: DatabaseId, created: i64) -> Self {
+        let schemas: BTreeMap<_, _> =
+            FIXED_SCHEMAS.iter().map(|&(id, name, owner)| (id, SchemaDef { id: crate::SchemaId(id), name: name.into(), owner })).collect();
+        let users = FIXED_USERS
+            .iter()
+            .map(|&(id, name, kind, schema)| {
+                let sid = (id == 1).then(|| vec![1]);
+                (id, UserDef { id, name: name.into(), kind, sid, default_schema: schema.map(Into::into), fixed: true, created })
+            })
+            .collect();
+        let names = schemas.iter().map(|(id, s)| (*id, s.name.clone())).collect();
+        let tables = Catalog { version: next_version(), schemas: names, ..Catalog::default() };
+        Self {
+            database,
+            tables: Arc::new(tables),
+            schemas,
+            constraints: BTreeMap::new(),
+            users,
+            properties: Properties::new(),
+            object_id_last: OBJECT_ID_FIRST - OBJECT_ID_STEP,
+        }
+    }
+
+    /// Writes a new database's catalog into its tree.
+    pub fn create(&self, txn: &mut Txn) -> Result<(), CatalogError> {
+        put(txn, Kind::Properties, 0, &objects::write_properties(&self.properties))?;
+        for schema in self.schemas.values() {
+            put(txn, Kind::Schema, schema.id.0, &objects::write_schema(schema))?;
+        }
+        for user in self.users.values() {
+            put(txn, Kind::User, user.id, &objects::write_user(user))?;
+        }
+        Ok(())
+    }
+
+    /// Reads a database's catalog.
+    pub fn load(view: &ReadView, database: DatabaseId) -> Result<Self, CatalogError> {
+        let mut catalog = Self::empty(database, 0);
+        catalog.users.clear();
+        catalog.schemas.clear();
+        each(view, Kind::Properties, |record| {
+            catalog.properties = objects::read_properties(record)?;
+            Ok(())
+        })?;
+        each(view, Kind::Schema, |record| {
+            let schema = objects::read_schema(record)?;
+            catalog.schemas.insert(schema.id.0, schema);
+            Ok(())
+        })?;
+        each(view, Kind::User, |record| {
+            let user = objects::read_user(record)?;
+            catalog.users.insert(user.id, user);
+            Ok(())
+        })?;
+        each(view, Kind::Constraint, |record| {
+            let constraint = objects::read_constraint(record)?;
+            catalog.object_id_last = catalog.object_id_last.max(constraint.id.0);
+            catalog.constraints.insert(constraint.id.0, Arc::new(constraint));
+            Ok(())
+        })?;
+        let mut tables = Catalog { version: next_version(), schemas: catalog.schema_names(), ..Catalog::default() };
+        each(view, Kind::Table, |record| {
+            let table = objects::read_table(record, database, &catalog.schemas)?;
+            catalog.object_id_last = catalog.object_id_last.max(table.id.0);
+            tables.tables.insert(table.id.0, Arc::new(table));
+            Ok(())
+        })?;
+        catalog.tables = Arc::new(tables);
+        Ok(catalog)
+    }
+
+    fn schema_names(&self) -> BTreeMap<i32, String> {
+        self.schemas.iter().map(|(id, s)| (*id, s.name.clone())).collect()
+    }
+
+    fn change_tables(&mut self, change: impl FnOnce(&mut Catalog)) {
+        let tables = Arc::make_mut(&mut self.tables);
+        tables.version = next_version();
+        change(tables);
+    }
+
+    /// The next object number.
+    pub fn take_object_id(&mut self) -> ObjectId {
+        loop {
+            let next = self.object_id_last.wrapping_add(OBJECT_ID_STEP);
+            // Beyond 2^31 - 1 SQL Server's numbers wrap into the free ones; low numbers are its own objects'.
+            self.object_id_last = if next > 0 { next } else { next.wrapping_add(i32::MAX).max(1_000_000) };
+            if !self.tables.tables.contains_key(&self.object_id_last) && !self.constraints.contains_key(&self.object_id_last) {
+                return ObjectId(self.object_id_last);
+            }
+        }
+    }
+
+    /// The schema of this name.
+    pub fn schema(&self, name: &str) -> Option<&SchemaDef> {
+        self.schemas.values().find(|s| s.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The user or role of this name.
+    pub fn user(&self, name: &str) -> Option<&UserDef> {
+        self.users.values().find(|u| u.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The constraint of this name whose table is in `schema`.
+    pub fn constraint(&self, schema: &str, name: &str) -> Option<&Arc<ConstraintDef>> {
+        let of_schema = |c: &ConstraintDef| self.tables.tables.get(&c.table.0).is_some_and(|t| t.schema_name.eq_ignore_ascii_case(schema));
+        self.constraints.values().find(|c| c.name.eq_ignore_ascii_case(name) && of_schema(c))
+    }
+
+    /// Constraints of a table, in order of their numbers.
+    pub fn constraints_of(&self, table: ObjectId) -> impl Iterator<Item = &Arc<ConstraintDef>> {
+        self.constraints.values().filter(move |c| c.table == table)
+    }
+
+    /// Adds or changes a table.
+    pub fn put_table(&mut self, txn: &mut Txn, table: TableDef) -> Result<(), CatalogError> {
+        put(txn, Kind::Table, table.id.0, &objects::write_table(&table))?;
+        self.change_tables(|t| drop(t.tables.insert(table.id.0, Arc::new(table))));
+        Ok(())
+    }
+
+    /// Removes a table and its constraints. Its trees are the caller's to drop.
+    pub fn remove_table(&mut self, txn: &mut Txn, table: ObjectId) -> Result<(), CatalogError> {
+        let constraints: Vec<_> = self.constraints_of(table).map(|c| c.id).collect();
+        for id in constraints {
+            self.remove_constraint(txn, id)?;
+        }
+        remove(txn, Kind::Table, table.0)?;
+        self.change_tables(|t| drop(t.tables.remove(&table.0)));
+        Ok(())
+    }
+
+    /// Adds a constraint.
+    pub fn put_constraint(&mut self, txn: &mut Txn, constraint: ConstraintDef) -> Result<(), CatalogError> {
+        put(txn, Kind::Constraint, constraint.id.0, &objects::write_constraint(&constraint))?;
+        self.constraints.insert(constraint.id.0, Arc::new(constraint));
+        Ok(())
+    }
+
+    /// Removes a constraint.
+    pub fn remove_constraint(&mut self, txn: &mut Txn, id: ObjectId) -> Result<(), CatalogError> {
+        remove(txn, Kind::Constraint, id.0)?;
+        self.constraints.remove(&id.0);
+        Ok(())
+    }
+
+    /// Adds a schema.
+    pub fn put_schema(&mut self, txn: &mut Txn, schema: SchemaDef) -> Result<(), CatalogError> {
+        put(txn, Kind::Schema, schema.id.0, &objects::write_schema(&schema))?;
+        self.schemas.insert(schema.id.0, schema);
+        let names = self.schema_names();
+        self.change_tables(|t| t.schemas = names);
+        Ok(())
+    }
+
+    /// Removes a schema, which must be empty.
+    pub fn remove_schema(&mut self, txn: &mut Txn, id: crate::SchemaId) -> Result<(), CatalogError> {
+        remove(txn, Kind::Schema, id.0)?;
+        self.schemas.remove(&id.0);
+        let names = self.schema_names();
+        self.change_tables(|t| t.schemas = names);
+        Ok(())
+    }
+
+    /// Adds or changes a user.
+    pub fn put_user(&mut self, txn: &mut Txn, user: UserDef) -> Result<(), CatalogError> {
+        put(txn, Kind::User, user.id, &objects::write_user(&user))?;
+        self.users.insert(user.id, user);
+        Ok(())
+    }
+
+    /// Removes a user.
+    pub fn remove_user(&mut self, txn: &mut Txn, id: i32) -> Result<(), CatalogError> {
+        remove(txn, Kind::User, id)?;
+        self.users.remove(&id);
+        Ok(())
+    }
+
+    /// The table with the names of its DEFAULT constraints in its columns.
+    pub fn constraints_named(&self, mut table: TableDef) -> TableDef {
+        let names: Vec<_> = self
+            .constraints_of(table.id)
+            .filter_map(|constraint| match constraint.kind {
+                ConstraintKind::Default(column) => Some((column, constraint.name.clone())),
+                _ => None,
+            })
+            .collect();
+        for column in &mut table.columns {
+            column.default_name = names.iter().find(|(id, _)| *id == column.id).map(|(_, name)| name.clone());
+        }
+        table
+    }
+}
+
+/// Counters of a table: values below them may have been handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Row numbers of heaps and non-unique clustered indexes: the first never handed out.
+    pub row_number_next: u64,
+    /// Identity: the next value; `None` before the first.
+    pub identity_next: Option<i64>,
+}
+
+/// Records a table's counters.
+pub fn put_counters(txn: &mut Txn, table: ObjectId, counters: Counters) -> Result<(), CatalogError> {
+    let mut w = Writer::new(objects::RECORD_VERSION);
+    w.u64(counters.row_number_next).flag(counters.identity_next.is_some()).i64(counters.identity_next.unwrap_or(0)).i32(table.0);
+    put(txn, Kind::Counters, table.0, &w.finish())
+}
+
+/// Removes a table's counters.
+pub fn remove_counters(txn: &mut Txn, table: ObjectId) -> Result<(), CatalogError> {
+    remove(txn, Kind::Counters, table.0)
+}
+
+/// All recorded counters, by table.
+pub fn load_counters(view: &ReadView) -> Result<BTreeMap<i32, Counters>, CatalogError> {
+    let mut all = BTreeMap::new();
+    each(view, Kind::Counters, |record| {
+        let mut r = Reader::new(record, objects::RECORD_VERSION)?;
+        let (row_number_next, known, identity, table) = (r.u64()?, r.flag()?, r.i64()?, r.i32()?);
+        r.finish()?;
+        all.insert(table, Counters { row_number_next, identity_next: known.then_some(identity) });
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// What master records of the instance.
+#[derive(Debug, Clone, Default)]
+pub struct InstanceCatalog {
+    /// Databases by number, master's own record included.
+    pub databases: BTreeMap<i32, Arc<DatabaseRecord>>,
+    /// Logins by number.
+    pub logins: BTreeMap<i32, LoginRecord>,
+    /// Settings changed by sp_configure, by configuration_id.
+    pub settings: BTreeMap<i32, i64>,
+}
+
+impl InstanceCatalog {
+    /// Reads it from master.
+    pub fn load(view: &ReadView) -> Result<Self, CatalogError> {
+        let mut catalog = Self::default();
+        each(view, Kind::Database, |record| {
+            let database = instance::read_database(record)?;
+            catalog.databases.insert(database.id.0, Arc::new(database));
+            Ok(())
+        })?;
+        each(view, Kind::Login, |record| {
+            let login = instance::read_login(record)?;
+            catalog.logins.insert(login.id, login);
+            Ok(())
+        })?;
+        each(view, Kind::Setting, |record| {
+            let mut r = Reader::new(record, objects::RECORD_VERSION)?;
+            let (id, value) = (r.i32()?, r.i64()?);
+            r.finish()?;
+            catalog.settings.insert(id, value);
+            Ok(())
+        })?;
+        Ok(catalog)
+    }
+
+    /// Adds or changes a database.
+    pub fn put_database(&mut self, txn: &mut Txn, database: DatabaseRecord) -> Result<(), CatalogError> {
+        put(txn, Kind::Database, database.id.0, &instance::write_database(&database))?;
+        self.databases.insert(database.id.0, Arc::new(database));
+        Ok(())
+    }
+
+    /// Removes a database's record.
+    pub fn remove_database(&mut self, txn: &mut Txn, id: DatabaseId) -> Result<(), CatalogError> {
+        remove(txn, Kind::Database, id.0)?;
+        self.databases.remove(&id.0);
+        Ok(())
+    }
+
+    /// Adds or changes a login.
+    pub fn put_login(&mut self, txn: &mut Txn, login: LoginRecord) -> Result<(), CatalogError> {
+        put(txn, Kind::Login, login.id, &instance::write_login(&login))?;
+        self.logins.insert(login.id, login);
+        Ok(())
+    }
+
+    /// Removes a login.
+    pub fn remove_login(&mut self, txn: &mut Txn, id: i32) -> Result<(), CatalogError> {
+        remove(txn, Kind::Login, id)?;
+        self.logins.remove(&id);
+        Ok(())
+    }
+
+    /// Records a setting.
+    pub fn put_setting(&mut self, txn: &mut Txn, id: i32, value: i64) -> Result<(), CatalogError> {
+        let mut w = Writer::new(objects::RECORD_VERSION);
+        w.i32(id).i64(value);
+        put(txn, Kind::Setting, id, &w.finish())?;
+        self.settings.insert(id, value);
+        Ok(())
+    }
+}

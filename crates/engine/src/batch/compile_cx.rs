@@ -1,0 +1,70 @@
+//! What the binder asks of a session: variables, temporary tables, views of the system.
+
+use crate::instance::TEMPDB_ID;
+use crate::session::state::SessionState;
+use std::sync::Arc;
+use thawdb_catalog::{DatabaseId, TableDef};
+use thawdb_query::compile::{CompileContext, Settings};
+use thawdb_query::context::SessionInfo;
+use thawdb_query::phys::RowSource;
+use thawdb_types::SqlType;
+
+/// A session at one step of its program.
+pub(crate) struct CompileCx<'a> {
+    pub(crate) session: &'a SessionState,
+    /// Variables declared at later steps are not there yet.
+    pub(crate) step: usize,
+}
+
+impl CompileContext for CompileCx<'_> {
+    fn session(&self) -> &dyn SessionInfo {
+        self.session
+    }
+
+    fn settings(&self) -> Settings {
+        self.session.settings()
+    }
+
+    fn variable(&self, name: &str) -> Option<(usize, SqlType)> {
+        let frame = self.session.frames.last()?;
+        let position = frame.position(name)?;
+        let variable = &frame.variables[position];
+        (variable.declared_at <= self.step).then_some((position, variable.sql_type))
+    }
+
+    fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
+        crate::views::find(database, schema, name)
+    }
+
+    fn table_function(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
+        crate::views::find_function(database, schema, name)
+    }
+
+    fn temp_table(&self, name: &str) -> Option<Arc<TableDef>> {
+        if let Some(temp) = self.session.temp.get(name) {
+            return Some(temp.table.clone());
+        }
+        self.session.definitions(TEMPDB_ID)?.tables.table("dbo", name).cloned()
+    }
+
+    fn table_variable(&self, name: &str) -> Option<Arc<TableDef>> {
+        self.session.frames.last()?.table_variables.get(&name.to_lowercase()).cloned()
+    }
+
+    fn row_count(&self, table: &TableDef) -> Option<u64> {
+        let open = self.session.storage_of(table.database).ok()?;
+        open.counters.rows_at_most(table.id)
+    }
+}
+
+impl SessionState {
+    /// The options that change what a text means.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            ansi_nulls: self.options.ansi_nulls,
+            concat_null_yields_null: self.options.concat_null_yields_null,
+            ansi_null_default: self.options.ansi_null_default_on,
+            rewrite: true,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Which part of the engine runs which statement.
+
+use crate::batch::failure::Failure;
+use crate::batch::interpreter::{Interpreter, kind_of};
+use crate::batch::{execute, transactions};
+use crate::ddl;
+use crate::messages::{unsupported, unsupported_option};
+use thawdb_tsql::ast::{Stmt, StmtKind, TransactionName};
+use thawdb_types::Scalar;
+
+impl Interpreter<'_, '_> {
+    /// Runs one statement that is no control of flow.
+    pub(crate) fn dispatch(&mut self, statement: &Stmt) -> Result<(), Failure> {
+        self.begin_implicitly(&statement.kind)?;
+        match &statement.kind {
+            StmtKind::Select(_) | StmtKind::Insert(_) | StmtKind::Update(_) | StmtKind::Delete(_) => {
+                if let StmtKind::Insert(insert) = &statement.kind
+                    && execute::is_insert_execute(insert)
+                {
+                    return Err(unsupported("INSERT ... EXECUTE").into());
+                }
+                self.data_statement(statement)
+            }
+            StmtKind::Declare(declarations) => self.declare(declarations),
+            StmtKind::SetVariable(node) => self.set_variable(node),
+            StmtKind::DeclareTable(node) => ddl::temporary::declare_table(self, node),
+            StmtKind::SetOption(option) => self.quietly(|this| this.set_option(option)),
+            StmtKind::Execute(node) | StmtKind::OdbcCall(node) => self.execute(node),
+            StmtKind::ExecuteString(node) => self.execute_string(node),
+            StmtKind::RaiseError(node) => self.quietly_kept(|this| this.raise_error(node)),
+            StmtKind::Print(text) => self.quietly(|this| this.print(text)),
+            StmtKind::Throw(node) => self.throw(node.as_deref()),
+            StmtKind::WaitFor(node) => self.quietly(|this| this.wait_for(node)),
+            StmtKind::Use(name) => self.quietly(|this| this.use_database(name)),
+            StmtKind::BeginTransaction(_)
+            | StmtKind::CommitTransaction(_)
+            | StmtKind::RollbackTransaction(_)
+            | StmtKind::SaveTransaction(_) => self.transaction_statement(statement),
+            _ => self.definition_statement(statement),
+        }
+    }
+
+    /// Runs a statement after which `@@ROWCOUNT` and `@@ERROR` are 0.
+    fn quietly(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<(), Failure> {
+        work(self)?;
+        self.session.row_count = 0;
+        self.session.last_error = 0;
+        Ok(())
+    }
+
+    /// The same, where the statement sets `@@ERROR` itself.
+    fn quietly_kept(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<(), Failure> {
+        work(self)?;
+        self.session.row_count = 0;
+        Ok(())
+    }
+
+    /// SET IMPLICIT_TRANSACTIONS ON: these statements begin a transaction when none is open.
+    fn begin_implicitly(&mut self, kind: &StmtKind) -> Result<(), Failure> {
+        if !self.session.options.implicit_transactions || self.session.transactions.count > 0 {
+            return Ok(());
+        }
+        let begins = match kind {
+            StmtKind::Select(query) => execute::reads_tables(query),
+            StmtKind::Insert(_)
+            | StmtKind::Update(_)
+            | StmtKind::Delete(_)
+            | StmtKind::Merge(_)
+            | StmtKind::TruncateTable(_)
+            | StmtKind::CreateTable(_)
+            | StmtKind::CreateIndex(_)
+            | StmtKind::AlterTable(_)
+            | StmtKind::Drop(_)
+            | StmtKind::DropIndex(_)
+            | StmtKind::Permission(_) => true,
+            _ => false,
+        };
+        if begins { transactions::begin(self.session, self.out, None).map_err(Failure::run) } else { Ok(()) }
+    }
+
+    fn transaction_name(&mut self, name: Option<&TransactionName>) -> Result<Option<String>, Failure> {
+        Ok(match name {
+            None => None,
+            Some(TransactionName::Name(name)) => Some(name.text.clone()),
+            Some(TransactionName::Variable(variable)) => {
+                let frame = self.session.frame();
+                let position = frame.position(&variable.name);
+                let position = position.ok_or_else(|| Failure::compile(crate::messages::message(137, &[&variable.name])))?;
+                match &frame.variables[position].value {
+                    Scalar::Text(text) => Some(text.clone()),
+                    Scalar::Null => None,
+                    _ => return Err(crate::messages::message(3914, &[&frame.variables[position].sql_type.base_name()]).into()),
+                }
+            }
+        })
+    }
+
+    fn transaction_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
+        match &statement.kind {
+            StmtKind::BeginTransaction(node) if node.distributed => return Err(unsupported("BEGIN DISTRIBUTED TRANSACTION").into()),
+            StmtKind::BeginTransaction(node) => {
+                let name = self.transaction_name(node.name.as_ref())?;
+                transactions::begin(self.session, self.out, name.as_deref())?;
+            }
+            StmtKind::CommitTransaction(node) => {
+                if node.delayed_durability == Some(true) {
+                    return Err(unsupported_option("DELAYED_DURABILITY").into());
+                }
+                transactions::commit(self.session, self.out)?;
+            }
+            StmtKind::RollbackTransaction(node) => {
+                let name = self.transaction_name(node.name.as_ref())?;
+                transactions::rollback(self.session, self.out, name.as_deref())?;
+            }
+            StmtKind::SaveTransaction(name) => {
+                let name = self.transaction_name(Some(name))?;
+                transactions::save(self.session, name.as_deref().unwrap_or(""))?;
+            }
+            other => unreachable!("{other:?} is no transaction statement"),
+        }
+        self.session.row_count = 0;
+        self.session.last_error = 0;
+        self.out.done(kind_of(&statement.kind), None, false);
+        Ok(())
+    }
+
+    /// Definitions and maintenance.
+    fn definition_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
+        match &statement.kind {
+            StmtKind::CreateTable(node) => ddl::table::create_table(self, node)?,
+            StmtKind::AlterTable(node) => ddl::alter_table::alter_table(self, node)?,
+            StmtKind::TruncateTable(node) => ddl::truncate::truncate_table(self, node)?,
+            StmtKind::Drop(node) => ddl::drop::drop_objects(self, node)?,
+            StmtKind::CreateIndex(node) => ddl::index::create_index(self, node)?,
+            StmtKind::DropIndex(node) => ddl::index::drop_index(self, node)?,
+            StmtKind::CreateSchema(node) => ddl::schema::create_schema(self, node)?,
+            StmtKind::CreateDatabase(node) => ddl::database::create_database(self, node)?,
+            StmtKind::AlterDatabase(node) => ddl::alter_database::alter_database(self, node)?,
+            StmtKind::CreateLogin(node) | StmtKind::AlterLogin(node) => ddl::login::change_login(self, &statement.kind, node)?,
+            StmtKind::BulkInsert(node) => ddl::bulk_insert::bulk_insert(self, node)?,
+            StmtKind::InsertBulk(node) => {
+                self.session.bulk = Some(crate::session::bulk::announce(self.session, node)?);
+            }
+            StmtKind::Dbcc(node) => return crate::dbcc::run(self, node),
+            StmtKind::Checkpoint(_) => self.checkpoint()?,
+            StmtKind::Kill(node) => self.kill(node)?,
+            StmtKind::Reconfigure { .. } => {}
+            StmtKind::UpdateStatistics(_) | StmtKind::CreateStatistics(_) | StmtKind::DropStatistics(_) => {
+                return Err(unsupported("STATISTICS").into());
+            }
+            other => return Err(unsupported(unbuilt_name(other)).into()),
+        }
+        self.send_infos();
+        self.session.row_count = 0;
+        self.session.last_error = 0;
+        self.out.done(kind_of(&statement.kind), None, false);
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Failure> {
+        let open = self.session.database.clone();
+        open.storage.checkpoint().map_err(|error| self.session.storage_failure(open.id, error).into())
+    }
+
+    fn kill(&mut self, node: &thawdb_tsql::ast::Kill) -> Result<(), Failure> {
+        if !node.what.is_empty() || node.status_only || node.outcome.is_some() {
+            return Err(unsupported_option("KILL ... WITH").into());
+        }
+        let id = self.int_value(&node.session)?.unwrap_or(0);
+        let id = i16::try_from(id).ok().filter(|id| *id > 0).ok_or_else(|| crate::messages::message(6101, &[&id]))?;
+        if id == self.session.ticket.id {
+            return Err(crate::messages::message(6104, &[]).into());
+        }
+        if self.session.engine.kill(id) { Ok(()) } else { Err(crate::messages::message(6106, &[&id]).into()) }
+    }
+}
+
+/// How a statement that is not built is called in its refusal.
+fn unbuilt_name(kind: &StmtKind) -> String {
+    match kind {
+        StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
+        StmtKind::Merge(_) => "MERGE".into(),
+        StmtKind::CreateProcedure(_) => "CREATE PROCEDURE".into(),
+        StmtKind::CreateFunction(_) => "CREATE FUNCTION".into(),
+        StmtKind::CreateView(_) => "CREATE VIEW".into(),
+        StmtKind::CreateTrigger(_) => "CREATE TRIGGER".into(),
+        StmtKind::Backup(_) => "BACKUP".into(),
+        StmtKind::Restore(_) => "RESTORE".into(),
+        StmtKind::AlterIndex(_) => "ALTER INDEX".into(),
+        StmtKind::Permission(_) => "GRANT, DENY, REVOKE".into(),
+        StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),
+        StmtKind::CreateRole(_) | StmtKind::AlterRole(_) => "CREATE ROLE".into(),
+        StmtKind::CreateSequence(_) | StmtKind::AlterSequence(_) => "CREATE SEQUENCE".into(),
+        StmtKind::CreateSynonym(_) => "CREATE SYNONYM".into(),
+        StmtKind::CreateType(_) => "CREATE TYPE".into(),
+        StmtKind::DeclareCursor(_)
+        | StmtKind::OpenCursor(_)
+        | StmtKind::CloseCursor(_)
+        | StmtKind::DeallocateCursor(_)
+        | StmtKind::Fetch(_)
+        | StmtKind::SetCursor(_) => "CURSOR".into(),
+        StmtKind::ExecuteAs(_) | StmtKind::Revert(_) | StmtKind::SetUser(_) => "EXECUTE AS".into(),
+        StmtKind::Shutdown { .. } => "SHUTDOWN".into(),
+        StmtKind::CreateEventSession(_) | StmtKind::AlterEventSession(_) | StmtKind::DropEventSession(_) => "EVENT SESSION".into(),
+        StmtKind::CreatePartitionFunction(_) | StmtKind::CreatePartitionScheme(_) => "CREATE PARTITION".into(),
+        StmtKind::AlterDatabaseScoped(_) => "ALTER DATABASE SCOPED CONFIGURATION".into(),
+        StmtKind::AlterSchema(_) => "ALTER SCHEMA".into(),
+        StmtKind::AlterAuthorization(_) => "ALTER AUTHORIZATION".into(),
+        _ => "this statement".into(),
+    }
+}

@@ -1,0 +1,349 @@
+//! Running texts: batches of the client, EXEC of strings and procedures, sp_executesql and its kin.
+//!
+//! ```text
+//! run_batch ─► run_text(frame with parameters) ─► parse ─► Program ─► Interpreter::run ─► end of scope
+//! EXEC ('..'), sp_executesql, sp_execute ─────────┘ one level deeper (217 at 32)
+//! ```
+//!
+//! A scope begun is ended whatever happens in it: frame, temporary tables, SET options and database of the caller come
+//! back (`run_scope`).
+
+use crate::api::parameter::Parameter;
+use crate::api::sink::EnvChange;
+use crate::batch::arguments::Argument;
+use crate::batch::failure::{Failure, Fate};
+use crate::batch::interpreter::{Interpreter, NESTING_MAX};
+use crate::batch::outbox::Outbox;
+use crate::batch::program::{Op, Program};
+use crate::ddl::columns::sql_type;
+use crate::ddl::names::shown;
+use crate::messages::{message, unsupported, unsupported_option};
+use crate::rows;
+use crate::session::CallEnd;
+use crate::session::frame::{Frame, Variable};
+use crate::session::state::SessionState;
+use thawdb_tsql::ast::{
+    Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Query, QueryBody, StmtKind,
+};
+use thawdb_tsql::{ParseOptions, SyntaxError, parse_batch};
+use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
+
+/// Who runs a text: decides what a scope gives back and how it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// The client's batch.
+    Client,
+    /// EXEC of a string: a scope of its own under the caller's options.
+    String,
+    /// sp_executesql, sp_execute: also counts for `@@NESTLEVEL`.
+    Procedure,
+}
+
+/// Runs a client's batch.
+pub(crate) fn run_batch(session: &mut SessionState, out: &mut Outbox<'_>, text: &str, parameters: &[Parameter]) -> CallEnd {
+    session.bulk = None;
+    let mut frame = Frame::default();
+    for parameter in parameters {
+        let value = parameter.value.clone();
+        frame.variables.push(Variable { name: parameter.name.clone(), sql_type: parameter.sql_type, value, declared_at: 0 });
+    }
+    let outcome = run_scope(session, out, text, frame, Caller::Client);
+    end_of_call(session, out, outcome.err())
+}
+
+/// What is left to do when a call of the client ends: a doomed transaction does not outlive it (3998).
+pub(crate) fn end_of_call(session: &mut SessionState, out: &mut Outbox<'_>, failure: Option<Failure>) -> CallEnd {
+    let cancelled = failure.as_ref().is_some_and(Failure::is_cancelled);
+    if let Some(failure) = failure.as_ref().filter(|failure| !failure.told && !failure.is_cancelled()) {
+        out.message(&failure.error);
+        session.last_error = failure.error.number;
+    }
+    if session.transactions.doomed {
+        let descriptor = session.transactions.descriptor;
+        if !cancelled {
+            out.message(&message(3998, &[]));
+        }
+        if let Err(error) = session.rollback_work() {
+            out.message(&error);
+        }
+        out.env_change(&EnvChange::RollbackTransaction { descriptor });
+    }
+    session.frames.clear();
+    CallEnd { failed: failure.is_some(), cancelled }
+}
+
+/// The message of a syntax error.
+fn syntax_error(error: &SyntaxError) -> SqlError {
+    SqlError { number: error.number, severity: error.severity, state: error.state, text: error.text(), line: error.line, procedure: None }
+}
+
+/// Runs a text in a frame of its own; its RETURN status comes back, and the frame with the values of its variables.
+pub(crate) fn run_scope(
+    session: &mut SessionState,
+    out: &mut Outbox<'_>,
+    text: &str,
+    mut frame: Frame,
+    caller: Caller,
+) -> Result<(i32, Frame), Failure> {
+    if session.frames.len() >= NESTING_MAX {
+        return Err(message(217, &[&NESTING_MAX]).into());
+    }
+    frame.nests = caller == Caller::Procedure;
+    let (options, database) = (session.options.clone(), session.database.clone());
+    session.frames.push(frame);
+    let outcome = run_text(session, out, text);
+    let ended = crate::ddl::temporary::end_scope(session);
+    let frame = session.frames.pop().expect("pushed above");
+    if caller != Caller::Client {
+        session.options = options;
+        if session.database.id != database.id && session.use_database(database).is_err() {
+            session.ended = true;
+        }
+    }
+    let status = outcome.map_err(|failure| leave_scope(failure, caller))?;
+    ended.map_err(Failure::run)?;
+    Ok((status.unwrap_or(0), frame))
+}
+
+/// What a failure of a scope is to its caller: an error of compilation inside is an ordinary one outside.
+fn leave_scope(mut failure: Failure, caller: Caller) -> Failure {
+    if caller != Caller::Client && failure.fate == Fate::Scope {
+        failure.fate = Fate::Statement;
+    }
+    failure
+}
+
+fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Result<Option<i32>, Failure> {
+    let options = ParseOptions { quoted_identifier: session.options.quoted_identifier };
+    let batch = parse_batch(text, &options);
+    if let Some((last, earlier)) = batch.errors.split_last() {
+        if !session.frame().guarded {
+            earlier.iter().for_each(|error| out.message(&syntax_error(error)));
+        }
+        return Err(Failure::compile(syntax_error(last)));
+    }
+    if session.options.parse_only && !matches!(batch.statements.first().map(|s| &s.kind), Some(StmtKind::SetOption(_))) {
+        return Ok(None);
+    }
+    let program = Program::new(&batch.statements).map_err(Failure::compile)?;
+    declare_all(session, &program).map_err(Failure::compile)?;
+    Interpreter { session, out, text, at: 0, guarded: false }.run(&program)
+}
+
+/// Declares every variable of a program, each from its own step on: 134 for one declared twice.
+fn declare_all(session: &mut SessionState, program: &Program<'_>) -> Result<(), SqlError> {
+    for (at, step) in program.steps.iter().enumerate() {
+        let Op::Statement(statement) = step.op else { continue };
+        let StmtKind::Declare(declarations) = &statement.kind else { continue };
+        for (ordinal, declaration) in (1..).zip(declarations) {
+            let name = &declaration.variable.name;
+            if session.frame().position(name).is_some() {
+                return Err(message(134, &[name]).at_line(declaration.variable.span.line));
+            }
+            if declaration.data_type.name.name.is("cursor") {
+                return Err(unsupported("CURSOR").at_line(declaration.variable.span.line));
+            }
+            let sql_type = sql_type(&declaration.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
+            session.frame_mut().declare(name, sql_type, at);
+        }
+    }
+    Ok(())
+}
+
+/// INSERT ... EXEC.
+pub(crate) fn is_insert_execute(insert: &Insert) -> bool {
+    matches!(insert.source, InsertSource::Execute(_) | InsertSource::ExecuteString(_))
+}
+
+/// Whether a query has a FROM: a SELECT without one begins no implicit transaction.
+pub(crate) fn reads_tables(query: &Query) -> bool {
+    fn body(body: &QueryBody) -> bool {
+        match body {
+            QueryBody::Select(select) => !select.from.is_empty(),
+            QueryBody::Paren(query) => reads_tables(query),
+            QueryBody::Set { operands, .. } => operands.iter().any(body),
+        }
+    }
+    body(&query.body)
+}
+
+impl Interpreter<'_, '_> {
+    /// Arguments of EXEC, evaluated in the calling scope.
+    fn arguments(&mut self, syntax: &[ArgumentSyntax]) -> Result<Vec<Argument>, Failure> {
+        let mut arguments = Vec::with_capacity(syntax.len());
+        for argument in syntax {
+            let name = argument.parameter.as_ref().map_or(String::new(), |p| p.name.clone());
+            if matches!(argument.value.kind, ExprKind::Default) {
+                arguments.push(Argument {
+                    name,
+                    value: Scalar::Null,
+                    sql_type: SqlType::Int,
+                    output: false,
+                    target: None,
+                    is_default: true,
+                });
+                continue;
+            }
+            let (value, sql_type) = self.value(&argument.value)?;
+            let target = match &argument.value.kind {
+                ExprKind::Variable(variable) if argument.output => self.session.frame().position(&variable.name),
+                _ if argument.output => return Err(message(179, &[]).into()),
+                _ => None,
+            };
+            arguments.push(Argument { name, value, sql_type, output: argument.output, target, is_default: false });
+        }
+        Ok(arguments)
+    }
+
+    /// EXEC procedure.
+    pub(crate) fn execute(&mut self, node: &Execute) -> Result<(), Failure> {
+        if node.result_sets.is_some() {
+            return Err(unsupported_option("WITH RESULT SETS").into());
+        }
+        let name = match &node.module {
+            ExecuteModule::Name(name) => shown(name),
+            ExecuteModule::Variable(variable) => {
+                let position = self.session.frame().position(&variable.name);
+                let position = position.ok_or_else(|| Failure::compile(message(137, &[&variable.name])))?;
+                match &self.session.frame().variables[position].value {
+                    Scalar::Text(text) => text.clone(),
+                    _ => return Err(message(2812, &[&""]).into()),
+                }
+            }
+        };
+        let procedure = crate::procedures::find(&name).ok_or_else(|| message(2812, &[&name]).with_state(62))?;
+        let arguments = self.arguments(&node.arguments)?;
+        let guarded = self.guarded;
+        self.out.depth += 1;
+        let returned = crate::procedures::call(self.session, self.out, procedure, &arguments, guarded);
+        self.out.depth -= 1;
+        let returned = match returned {
+            Ok(returned) => returned,
+            // Told inside, and only the scope inside ended: this one goes on.
+            Err(failure) if failure.told && failure.fate == Fate::Statement => return Ok(()),
+            Err(failure) => return Err(failure),
+        };
+        for (argument, value, sql_type) in returned.outputs {
+            if let Some(target) = arguments.get(argument).and_then(|argument| argument.target) {
+                self.take_output(target, &value, &sql_type)?;
+            }
+        }
+        if let Some(variable) = &node.return_variable {
+            let position = self.session.frame().position(&variable.name);
+            let position = position.ok_or_else(|| Failure::compile(message(137, &[&variable.name])))?;
+            self.take_output(position, &Scalar::Int(returned.status), &SqlType::Int)?;
+        }
+        self.out.return_status(returned.status);
+        self.out.procedure_done();
+        Ok(())
+    }
+
+    fn take_output(&mut self, position: usize, value: &Scalar, from: &SqlType) -> Result<(), Failure> {
+        let to = self.session.frame().variables[position].sql_type;
+        let value = rows::convert(value, from, &to)?;
+        self.session.frame_mut().variables[position].value = value;
+        Ok(())
+    }
+
+    /// EXEC ('text').
+    pub(crate) fn execute_string(&mut self, node: &ExecuteString) -> Result<(), Failure> {
+        if node.at.is_some() || node.as_principal.is_some() || node.result_sets.is_some() || !node.arguments.is_empty() {
+            return Err(unsupported_option("EXECUTE ... AS, AT or WITH RESULT SETS").into());
+        }
+        let Some(text) = self.text_value(&node.text)? else { return Ok(()) };
+        let frame = Frame { guarded: self.guarded, ..Frame::default() };
+        self.out.depth += 1;
+        let outcome = run_scope(self.session, self.out, &text, frame, Caller::String);
+        self.out.depth -= 1;
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.told && failure.fate == Fate::Statement => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// Runs a text with declared parameters: sp_executesql and its kin. The final values of the parameters come back.
+pub(crate) fn run_with_parameters(
+    session: &mut SessionState,
+    out: &mut Outbox<'_>,
+    text: &str,
+    declarations: &str,
+    arguments: &[Argument],
+    mut frame: Frame,
+) -> Result<(i32, Vec<(usize, Variable)>), Failure> {
+    let outputs = bind_parameters(&mut frame, text, declarations, arguments)?;
+    let before = session.transactions.count;
+    let (status, frame) = run_scope(session, out, text, frame, Caller::Procedure)?;
+    if session.transactions.count != before {
+        let error = message(266, &[&before, &session.transactions.count]).with_state(2);
+        out.message(&error);
+        session.last_error = 266;
+    }
+    Ok((status, outputs.into_iter().map(|(argument, position)| (argument, frame.variables[position].clone())).collect()))
+}
+
+/// Puts arguments into declared parameters; the positions of those wanted back. 8178 for one without a value, 8144 and
+/// 8145 for arguments without a parameter, 8162 for OUTPUT asked of a parameter that is not.
+fn bind_parameters(frame: &mut Frame, text: &str, declarations: &str, arguments: &[Argument]) -> Result<Vec<(usize, usize)>, SqlError> {
+    let declared = if declarations.trim().is_empty() {
+        Vec::new()
+    } else {
+        thawdb_tsql::parse_parameter_list(declarations, &ParseOptions::default()).map_err(|errors| match errors.first() {
+            Some(error) => syntax_error(error),
+            None => message(214, &[&"sp_executesql", &"@params", &"ntext/nchar/nvarchar"]),
+        })?
+    };
+    let mut given: Vec<Option<usize>> = vec![None; declared.len()];
+    for (at, argument) in arguments.iter().enumerate() {
+        let position = if argument.name.is_empty() {
+            (at < declared.len()).then_some(at).ok_or_else(|| message(8144, &[&"sp_executesql"]))?
+        } else {
+            let known = declared.iter().position(|parameter| parameter.variable.name.eq_ignore_ascii_case(&argument.name));
+            known.ok_or_else(|| message(8145, &[&argument.name, &"sp_executesql"]))?
+        };
+        if given[position].replace(at).is_some() {
+            return Err(message(8143, &[&declared[position].variable.name]));
+        }
+    }
+    let mut outputs = Vec::new();
+    for (position, parameter) in declared.iter().enumerate() {
+        let name = &parameter.variable.name;
+        if parameter.read_only || parameter.varying {
+            return Err(unsupported_option("table-valued or cursor parameter"));
+        }
+        let ordinal = i32::try_from(position + 1).unwrap_or(i32::MAX);
+        let to = sql_type(&parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
+        let argument = given[position].map(|at| &arguments[at]).filter(|argument| !argument.is_default);
+        let Some(argument) = argument else {
+            let value = default_of(parameter.default.as_ref(), &to)?.ok_or_else(|| match &frame.procedure {
+                Some(procedure) => message(201, &[procedure, name]),
+                None => message(8178, &[&format!("({declarations}){text}"), name]),
+            })?;
+            frame.variables.push(Variable { name: name.clone(), sql_type: to, value, declared_at: 0 });
+            continue;
+        };
+        if argument.output && !parameter.output {
+            return Err(message(8162, &[name]));
+        }
+        let value = rows::convert(&argument.value, &argument.sql_type, &to)?;
+        frame.variables.push(Variable { name: name.clone(), sql_type: to, value, declared_at: 0 });
+        if argument.output {
+            outputs.push((given[position].expect("an argument was found"), position));
+        }
+    }
+    Ok(outputs)
+}
+
+/// The value of a parameter's default, a constant; `None` if it has none.
+fn default_of(default: Option<&thawdb_tsql::ast::Expr>, to: &SqlType) -> Result<Option<Scalar>, SqlError> {
+    use thawdb_tsql::ast::Literal;
+    let Some(default) = default else { return Ok(None) };
+    let (value, from) = match &default.kind {
+        ExprKind::Literal(Literal::Null) => return Ok(Some(Scalar::Null)),
+        ExprKind::Literal(Literal::Integer(value)) => (Scalar::Int(*value), SqlType::Int),
+        ExprKind::Literal(Literal::String { value, .. }) => (Scalar::Text(value.clone()), SqlType::NVARCHAR_MAX),
+        _ => return Err(unsupported_option("default of a parameter").at_line(default.span.line)),
+    };
+    rows::convert(&value, &from, to).map(Some)
+}

@@ -1,0 +1,23 @@
+//! Batches: text to statements, statements to steps, steps to results.
+//!
+//! ```text
+//! text ─ tsql::parse_batch ─► statements ─ Program::new ─► ops ─ Interpreter::run ─► Outbox ─► ResultSink
+//!                                                        (flat: IF, WHILE, GOTO, TRY are jumps)
+//! ```
+
+pub(crate) mod arguments;
+pub(crate) mod compile_cx;
+pub(crate) mod control;
+pub(crate) mod execute;
+pub(crate) mod failure;
+pub(crate) mod format_message;
+pub(crate) mod interpreter;
+pub(crate) mod outbox;
+pub(crate) mod plan_cache;
+pub(crate) mod program;
+pub(crate) mod query;
+pub(crate) mod row_limit;
+pub(crate) mod dispatch;
+pub(crate) mod show_plan;
+pub(crate) mod set_option;
+pub(crate) mod transactions;

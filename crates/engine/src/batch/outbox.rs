@@ -1,0 +1,99 @@
+//! Results on their way to the sink: keeps one completion back until it is known whether more follow.
+//!
+//! Invariant: the sink sees exactly one `done` with `more == false` a call, the last thing of all (`finish`).
+
+use crate::api::batch::Batch;
+use crate::api::sink::{DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
+use crate::storage_error::cancelled;
+use thawdb_query::phys::OutputColumn;
+use thawdb_types::{Scalar, SqlError, SqlType};
+
+/// Where statements put their results.
+pub(crate) struct Outbox<'s> {
+    sink: &'s mut dyn ResultSink,
+    pending: Option<DoneInfo>,
+    /// Procedures being run: their statements complete as `InProcedure`.
+    pub(crate) depth: usize,
+    /// Rows are counted and dropped: SET FMTONLY ON, INSERT ... EXEC.
+    closed: bool,
+}
+
+impl<'s> Outbox<'s> {
+    pub(crate) fn new(sink: &'s mut dyn ResultSink) -> Self {
+        Self { sink, pending: None, depth: 0, closed: false }
+    }
+
+    fn flush(&mut self) {
+        if let Some(info) = self.pending.take() {
+            self.sink.done(DoneInfo { more: true, ..info });
+        }
+    }
+
+    fn check(&mut self, outcome: Result<(), SinkClosed>) -> Result<(), SqlError> {
+        outcome.map_err(|SinkClosed| {
+            self.closed = true;
+            cancelled()
+        })
+    }
+
+    pub(crate) fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
+        self.flush();
+        let outcome = self.sink.columns(columns);
+        self.check(outcome)
+    }
+
+    pub(crate) fn rows(&mut self, batch: &Batch) -> Result<(), SqlError> {
+        let outcome = self.sink.rows(batch);
+        self.check(outcome)
+    }
+
+    pub(crate) fn message(&mut self, message: &SqlError) {
+        self.flush();
+        self.sink.message(message);
+    }
+
+    pub(crate) fn env_change(&mut self, change: &EnvChange) {
+        self.flush();
+        self.sink.env_change(change);
+    }
+
+    pub(crate) fn return_status(&mut self, status: i32) {
+        self.flush();
+        self.sink.return_status(status);
+    }
+
+    pub(crate) fn return_value(&mut self, ordinal: u16, name: &str, sql_type: &SqlType, value: &Scalar) {
+        self.flush();
+        self.sink.return_value(ordinal, name, sql_type, value);
+    }
+
+    /// A statement completed.
+    pub(crate) fn done(&mut self, statement: StatementKind, rows_affected: Option<u64>, error: bool) {
+        self.flush();
+        let kind = if self.depth > 0 { DoneKind::InProcedure } else { DoneKind::Statement };
+        self.pending = Some(DoneInfo { kind, statement, rows_affected, more: true, error, cancelled: false });
+    }
+
+    /// A procedure called by a statement of the batch completed.
+    pub(crate) fn procedure_done(&mut self) {
+        self.flush();
+        let statement = StatementKind::Execute;
+        self.pending =
+            Some(DoneInfo { kind: DoneKind::Procedure, statement, rows_affected: None, more: true, error: false, cancelled: false });
+    }
+
+    /// Everything has been said.
+    pub(crate) fn finish(mut self, kind: DoneKind, failed: bool, cancelled: bool) {
+        let nothing = DoneInfo { kind, statement: StatementKind::Other, rows_affected: None, more: false, error: failed, cancelled };
+        let last = match self.pending.take() {
+            // A batch ends with its last statement's completion, a call with its own.
+            Some(info) if kind == info.kind && !cancelled => DoneInfo { more: false, error: info.error || failed, ..info },
+            Some(info) => {
+                self.sink.done(DoneInfo { more: true, ..info });
+                nothing
+            }
+            None => nothing,
+        };
+        self.sink.done(last);
+    }
+}

@@ -1,0 +1,163 @@
+//! Statements that a plan runs: SELECT, INSERT, UPDATE, DELETE.
+//!
+//! ```text
+//! cached plan or compile ─► lock its tables ─► still the same definitions? ─ no ─► compile again
+//!                                                    └ yes ─► run, batch by batch ─► Outbox
+//! ```
+//!
+//! A plan runs only while its tables are locked against changes of definition, and only if no definition changed between
+//! compiling and locking (`plan_and_lock`). Reads give the lock back with the statement, changes with the transaction.
+
+use crate::api::sink::StatementKind;
+use crate::batch::compile_cx::CompileCx;
+use crate::batch::failure::Failure;
+use crate::batch::interpreter::Interpreter;
+use crate::batch::plan_cache::PlanKey;
+use crate::instance::TEMPDB_ID;
+use crate::session::temporary::VARIABLES_ID;
+use std::sync::Arc;
+use thawdb_catalog::ObjectId;
+use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_all};
+use thawdb_query::exec;
+use thawdb_query::phys::Node;
+use thawdb_storage::locks::LockMode;
+use thawdb_tsql::ast::Stmt;
+
+/// Definitions may change again and again while a statement waits; after so many it gives up with the last plan's error.
+const COMPILES_MAX: usize = 20;
+
+impl Interpreter<'_, '_> {
+    /// Runs a query or a statement that changes rows.
+    pub(crate) fn data_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
+        if self.session.options.shows_plan() {
+            let plan = self.compiled(statement)?;
+            return self.show_plan(statement, &plan);
+        }
+        self.transactional(|this| {
+            let plan = this.plan_and_lock(statement)?;
+            this.run_plan(&plan)
+        })
+    }
+
+    fn plan_key(&self, statement: &Stmt) -> PlanKey {
+        let variables = self.session.frame().variables.iter().filter(|v| v.declared_at <= self.at);
+        PlanKey {
+            text: statement.span.slice(self.text).to_owned(),
+            database: self.session.database.id,
+            settings: self.session.settings(),
+            quoted_identifier: self.session.options.quoted_identifier,
+            line: statement.span.line,
+            variables: variables.map(|v| (v.name.to_lowercase(), v.sql_type)).collect(),
+        }
+    }
+
+    fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
+        // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
+        let key = self.plan_key(statement);
+        let shared = self.session.temp.is_empty() && self.session.frame().table_variables.is_empty();
+        if shared {
+            let session = &self.session;
+            if let Some(plan) = session.engine.plans.get(&key, |database| session.tables(database).map(|t| t.version)) {
+                return Ok(plan);
+            }
+        }
+        let cx = CompileCx { session: self.session, step: self.at };
+        let plan = Arc::new(compile(statement, &cx).map_err(Failure::compile)?);
+        if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
+            self.session.engine.plans.put(key, plan.clone());
+        }
+        Ok(plan)
+    }
+
+    /// A plan whose tables are locked and defined as they were when it was made.
+    fn plan_and_lock(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
+        let mut plan = self.compiled(statement)?;
+        for _ in 0..COMPILES_MAX {
+            self.lock_tables(&plan.dependencies)?;
+            let session = &self.session;
+            let version = |d: &Dependency| session.tables(d.database).map(|t| t.version);
+            if plan.dependencies.iter().all(|d| version(d) == Some(d.catalog_version)) {
+                return Ok(plan);
+            }
+            plan = self.compiled(statement)?;
+        }
+        Ok(plan)
+    }
+
+    fn lock_tables(&mut self, dependencies: &[Dependency]) -> Result<(), Failure> {
+        for dependency in dependencies {
+            let private = dependency.table < ObjectId(0) || dependency.database == VARIABLES_ID;
+            if private {
+                continue;
+            }
+            let open = self.session.storage_of(dependency.database)?;
+            let mode = if dependency.writes { LockMode::IX } else { LockMode::SchS };
+            self.session.lock(open.object_resource(dependency.table), mode, !dependency.writes)?;
+        }
+        Ok(())
+    }
+
+    fn run_plan(&mut self, plan: &Compiled) -> Result<(), Failure> {
+        let (kind, returns) = match &plan.kind {
+            CompiledKind::Rows => (StatementKind::Select, true),
+            CompiledKind::Assign => {
+                let count = self.drain(&plan.node)?;
+                self.counted(count);
+                return Ok(());
+            }
+            CompiledKind::Insert { output } => (StatementKind::Insert, *output),
+            CompiledKind::Update { output } => (StatementKind::Update, *output),
+            CompiledKind::Delete { output } => (StatementKind::Delete, *output),
+            CompiledKind::SelectInto { table, columns } => {
+                let made = crate::ddl::table::create_for_select_into(self, table, columns)?;
+                let count = self.drain(&insert_all(plan.node.clone(), made))?;
+                self.counted(count);
+                self.out.done(StatementKind::Select, self.shown_count(count), false);
+                return Ok(());
+            }
+        };
+        let limited = self.under_row_count(plan);
+        let node = limited.as_ref().unwrap_or(&plan.node);
+        let count = if returns { self.stream(plan, node)? } else { self.drain(node)? };
+        self.counted(count);
+        self.out.done(kind, self.shown_count(count), false);
+        Ok(())
+    }
+
+    /// The plan under SET ROWCOUNT, if that is on.
+    fn under_row_count(&self, plan: &Compiled) -> Option<Node> {
+        let limit = self.session.options.row_count;
+        (limit > 0).then(|| crate::batch::row_limit::limited(&plan.node, limit))
+    }
+
+    fn drain(&mut self, node: &Node) -> Result<u64, Failure> {
+        let mut execution = exec::run(node, self.session)?;
+        execution.drain(self.session)?;
+        Ok(execution.rows_affected())
+    }
+
+    fn stream(&mut self, plan: &Compiled, node: &Node) -> Result<u64, Failure> {
+        self.out.columns(&plan.columns)?;
+        if self.session.options.format_only {
+            return Ok(0);
+        }
+        let mut execution = exec::run(node, self.session)?;
+        while let Some(batch) = execution.next(self.session)? {
+            self.send_infos();
+            self.out.rows(&batch)?;
+        }
+        self.send_infos();
+        Ok(execution.rows_affected())
+    }
+
+    /// Sets `@@ROWCOUNT` after a statement that counts.
+    pub(crate) fn counted(&mut self, count: u64) {
+        self.session.row_count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.session.last_error = 0;
+    }
+
+    /// The count a completion tells: none under SET NOCOUNT ON.
+    pub(crate) fn shown_count(&self, count: u64) -> Option<u64> {
+        (!self.session.options.nocount).then_some(count)
+    }
+}

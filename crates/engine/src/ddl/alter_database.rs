@@ -1,0 +1,123 @@
+//! ALTER DATABASE: options that are recorded and shown, those that have an effect, and the name.
+
+use crate::batch::failure::Failure;
+use crate::batch::interpreter::Interpreter;
+use crate::messages::{message, unsupported, unsupported_option};
+use thawdb_tsql::ast::{AlterDatabase, AlterDatabaseAction, OptionItem, OptionValue};
+use thawdb_types::SqlError;
+
+/// Options with the values they may take here: what this engine does, or what changes nothing but what views show.
+const OPTIONS: &[(&str, &[&str])] = &[
+    ("ANSI_NULL_DEFAULT", &["ON", "OFF"]),
+    ("ANSI_NULLS", &["ON", "OFF"]),
+    ("ANSI_PADDING", &["ON", "OFF"]),
+    ("ANSI_WARNINGS", &["ON", "OFF"]),
+    ("ARITHABORT", &["ON", "OFF"]),
+    ("AUTO_CLOSE", &["OFF"]),
+    ("AUTO_CREATE_STATISTICS", &["ON", "OFF"]),
+    ("AUTO_SHRINK", &["OFF"]),
+    ("AUTO_UPDATE_STATISTICS", &["ON", "OFF"]),
+    ("AUTO_UPDATE_STATISTICS_ASYNC", &["ON", "OFF"]),
+    ("CONCAT_NULL_YIELDS_NULL", &["ON", "OFF"]),
+    ("CURSOR_CLOSE_ON_COMMIT", &["ON", "OFF"]),
+    ("CURSOR_DEFAULT", &["GLOBAL", "LOCAL"]),
+    ("DATE_CORRELATION_OPTIMIZATION", &["OFF"]),
+    ("DB_CHAINING", &["OFF"]),
+    ("DELAYED_DURABILITY", &["DISABLED"]),
+    ("NUMERIC_ROUNDABORT", &["OFF"]),
+    ("PAGE_VERIFY", &["CHECKSUM"]),
+    ("PARAMETERIZATION", &["SIMPLE"]),
+    ("QUERY_STORE", &["OFF"]),
+    ("QUOTED_IDENTIFIER", &["ON", "OFF"]),
+    ("READ_COMMITTED_SNAPSHOT", &["ON"]),
+    ("RECOVERY", &["FULL", "SIMPLE", "BULK_LOGGED"]),
+    ("RECURSIVE_TRIGGERS", &["OFF"]),
+    ("TRUSTWORTHY", &["OFF"]),
+];
+
+/// Compatibility levels of SQL Server 2022.
+const COMPATIBILITY_LEVELS: [i64; 7] = [100, 110, 120, 130, 140, 150, 160];
+
+/// ALTER DATABASE.
+pub(crate) fn alter_database(interpreter: &mut Interpreter<'_, '_>, node: &AlterDatabase) -> Result<(), Failure> {
+    let session = &mut *interpreter.session;
+    if session.transactions.count > 0 {
+        return Err(message(226, &[&"ALTER DATABASE"]).into());
+    }
+    let open = match &node.name {
+        None => session.database.clone(),
+        Some(name) => session.engine.database_named(&name.text).ok_or_else(|| message(5011, &[&name.text]))?,
+    };
+    match &node.action {
+        AlterDatabaseAction::Set { options, .. } => {
+            let mut changes = Vec::with_capacity(options.len());
+            for option in options {
+                changes.push(setting(interpreter, option)?);
+            }
+            let engine = interpreter.session.engine.clone();
+            engine.change_database(open.id, |record| record.properties.extend(changes))?;
+            Ok(())
+        }
+        AlterDatabaseAction::ModifyName(new) => rename(interpreter, &open.name(), &new.text, open.id),
+        AlterDatabaseAction::AddFiles { .. } | AlterDatabaseAction::AddLogFiles(_) => Err(unsupported("ALTER DATABASE ADD FILE").into()),
+        AlterDatabaseAction::ModifyFile(_) | AlterDatabaseAction::RemoveFile(_) => Err(unsupported("ALTER DATABASE MODIFY FILE").into()),
+        AlterDatabaseAction::Collate(_) => Err(unsupported("ALTER DATABASE COLLATE").into()),
+        _ => Err(unsupported("ALTER DATABASE").into()),
+    }
+}
+
+fn setting(interpreter: &mut Interpreter<'_, '_>, option: &OptionItem) -> Result<(String, String), Failure> {
+    let line = option.span.line;
+    let value = match &option.value {
+        OptionValue::Switch(true) => "ON".to_owned(),
+        OptionValue::Switch(false) => "OFF".to_owned(),
+        OptionValue::Word(word) => word.clone(),
+        OptionValue::None => String::new(),
+        OptionValue::Expr(expr) => interpreter.int_value(expr)?.map_or_else(String::new, |value| value.to_string()),
+        _ => return Err(unsupported_option(&option.name).at_line(line).into()),
+    };
+    let recorded = match (option.name.as_str(), value.as_str()) {
+        ("MULTI_USER" | "READ_WRITE" | "ONLINE", "") => (option.name.clone(), "ON".to_owned()),
+        ("COMPATIBILITY_LEVEL", level) => {
+            let known = level.parse::<i64>().is_ok_and(|level| COMPATIBILITY_LEVELS.contains(&level));
+            if !known {
+                return Err(message(15048, &[]).at_line(line).into());
+            }
+            (option.name.clone(), value)
+        }
+        (name, value) => {
+            let allowed = OPTIONS.iter().find(|(known, _)| *known == name).map(|(_, values)| *values).unwrap_or_default();
+            if !allowed.contains(&value) {
+                return Err(refusal(name, value).at_line(line).into());
+            }
+            (name.to_owned(), value.to_owned())
+        }
+    };
+    Ok(recorded)
+}
+
+fn refusal(name: &str, value: &str) -> SqlError {
+    unsupported_option(format!("SET {name} {value}").trim_end())
+}
+
+fn rename(interpreter: &mut Interpreter<'_, '_>, old: &str, new: &str, id: thawdb_catalog::DatabaseId) -> Result<(), Failure> {
+    let engine = interpreter.session.engine.clone();
+    if id.0 < 5 {
+        return Err(message(3708, &[&"alter", &"database", &old, &"database"]).into());
+    }
+    if engine.database_named(new).is_some_and(|other| other.id != id) {
+        return Err(message(1801, &[&new]).with_state(3).into());
+    }
+    if engine.sessions.uses(id, interpreter.session.ticket.id) {
+        return Err(message(5030, &[]).into());
+    }
+    engine.change_database(id, |record| record.name = new.to_owned())?;
+    let info = message(0, &[]);
+    interpreter.session.infos.push(thawdb_types::SqlError {
+        number: 0,
+        severity: 0,
+        text: format!("The database name '{new}' has been set."),
+        ..info
+    });
+    Ok(())
+}

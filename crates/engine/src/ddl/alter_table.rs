@@ -1,0 +1,220 @@
+//! ALTER TABLE: columns that need no row rewritten, keys, defaults.
+
+use crate::batch::failure::Failure;
+use crate::batch::interpreter::Interpreter;
+use crate::ddl::columns::{COLUMNS_MAX, define};
+use crate::ddl::index::{AddedIndex, add_index};
+use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
+use crate::ddl::table::{add_constraint, constraint_index, system_name};
+use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::instance::database::OpenDatabase;
+use crate::messages::{message, unsupported, unsupported_option};
+use std::sync::Arc;
+use thawdb_catalog::{ColumnId, ConstraintKind, TableDef};
+use thawdb_query::context::StatementHost;
+use thawdb_storage::{KeyRange, ScanDirection};
+use thawdb_tsql::ast::{AlterTable, AlterTableAction, AlterTableDrop, ConstraintKind as ConstraintSyntax, DefaultDefinition, TableBody};
+use thawdb_types::SqlError;
+
+/// ALTER TABLE.
+pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTable) -> Result<(), Failure> {
+    if is_local_temporary(&node.table) {
+        return Err(unsupported("ALTER TABLE of a temporary table").into());
+    }
+    interpreter.transactional(|this| {
+        let open = database_of(this.session, &node.table)?;
+        let missing = || message(4902, &[&shown(&node.table)]);
+        let found = find_table(this.session, &node.table)?.ok_or_else(missing)?;
+        lock_for_change(this.session, &open, found.id)?;
+        let now = this.session.definitions(open.id).and_then(|c| c.tables.table(schema_of(&node.table), &node.table.name.text).cloned());
+        let table = now.filter(|table| table.id == found.id).ok_or_else(missing)?;
+        match &node.action {
+            AlterTableAction::Add { body, .. } => add(this, &open, &table, body),
+            AlterTableAction::Drop(items) => items.iter().try_for_each(|item| drop_part(this, &open, &table, item)),
+            AlterTableAction::AlterColumn { .. } => Err(unsupported("ALTER TABLE ALTER COLUMN").into()),
+            AlterTableAction::Rebuild { .. } => Err(unsupported("ALTER TABLE REBUILD").into()),
+            AlterTableAction::Switch { .. } => Err(unsupported("ALTER TABLE SWITCH").into()),
+            _ => Err(unsupported("ALTER TABLE").into()),
+        }
+    })
+}
+
+fn add(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &Arc<TableDef>, body: &TableBody) -> Result<(), Failure> {
+    if !body.indexes.is_empty() || body.period.is_some() {
+        return Err(unsupported_option("ALTER TABLE ADD INDEX").into());
+    }
+    add_columns(interpreter, open, table, body)?;
+    for constraint in &body.constraints {
+        let line = constraint.span.line;
+        let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
+        match &constraint.kind {
+            ConstraintSyntax::Default { value, column, .. } => {
+                let default = DefaultDefinition {
+                    name: constraint.name.clone(),
+                    value: (**value).clone(),
+                    with_values: false,
+                    span: constraint.span,
+                };
+                add_default(interpreter, open, &table, &column.text, &default).map_err(|error| error.at_line(line))?;
+            }
+            _ => {
+                let index = constraint_index(&table.columns, &table.name, constraint, None).map_err(|error| error.at_line(line))?;
+                add_key(interpreter, open, &table, index)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn has_rows(interpreter: &Interpreter<'_, '_>, open: &OpenDatabase, table: &TableDef) -> Result<bool, SqlError> {
+    let view = interpreter.session.read_view(open.id)?;
+    let mut scan = view.scan(table.rows().tree, KeyRange::ALL, ScanDirection::Forward).map_err(plain_error(open))?;
+    Ok(scan.next_block().map_err(plain_error(open))?.is_some())
+}
+
+fn add_columns(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    body: &TableBody,
+) -> Result<(), Failure> {
+    if body.columns.is_empty() {
+        return Ok(());
+    }
+    let mut altered = (**table).clone();
+    let mut defaults = Vec::new();
+    let occupied = has_rows(interpreter, open, table)?;
+    for column in &body.columns {
+        let last = altered.columns.iter().map(|c| c.id.0).max().unwrap_or(0);
+        let new = define(interpreter.session, &table.name, column, last + 1)?;
+        if altered.column_index(&new.definition.name).is_some() {
+            return Err(message(2705, &[&new.definition.name, &table.name]).at_line(column.span.line).into());
+        }
+        if !new.syntax.constraints.is_empty() || new.syntax.index.is_some() {
+            return Err(unsupported_option("constraint at an added column").at_line(column.span.line).into());
+        }
+        if occupied {
+            refuse_if_rows_must_change(&new.definition, new.syntax, table)?;
+        }
+        if let Some(default) = &new.syntax.default {
+            let given = default.name.as_ref().map(|name| name.text.clone());
+            defaults.push((new.definition.id, given));
+        }
+        altered.columns.push(new.definition);
+    }
+    if altered.columns.len() > COLUMNS_MAX {
+        return Err(message(1702, &[&altered.columns[COLUMNS_MAX].name, &table.name, &COLUMNS_MAX]).into());
+    }
+    let now = interpreter.session.engine.now_datetime();
+    altered.modified = now;
+    change_catalog(interpreter.session, open, |catalog, part| {
+        for (column, given) in defaults {
+            let name = given.clone().unwrap_or_else(|| system_name("DF", &altered.name, altered.id, column.0));
+            add_constraint(catalog, part, open, &altered, (name, given.is_none()), ConstraintKind::Default(column), now)?;
+        }
+        let altered = catalog.constraints_named(altered);
+        catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))
+    })
+    .map_err(Failure::run)
+}
+
+/// Rows written before read an added column as NULL: what would need another value in them is refused.
+fn refuse_if_rows_must_change(
+    column: &thawdb_catalog::ColumnDef,
+    syntax: &thawdb_tsql::ast::RegularColumn,
+    table: &TableDef,
+) -> Result<(), SqlError> {
+    let with_values = syntax.default.as_ref().is_some_and(|default| default.with_values);
+    if column.identity.is_some() || with_values || (!column.nullable && column.default.is_some()) {
+        return Err(unsupported("ALTER TABLE ADD of a column with values for existing rows"));
+    }
+    if column.nullable { Ok(()) } else { Err(message(4901, &[&column.name, &table.name])) }
+}
+
+fn add_default(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &TableDef,
+    column: &str,
+    default: &DefaultDefinition,
+) -> Result<(), SqlError> {
+    let position = table.column_index(column).ok_or_else(|| message(1752, &[&column, &table.name]))?;
+    if table.columns[position].default.is_some() {
+        return Err(message(1781, &[]));
+    }
+    if table.columns[position].identity.is_some() {
+        return Err(message(1754, &[&table.name, &column]));
+    }
+    let mut altered = table.clone();
+    altered.columns[position].default = Some(crate::ddl::columns::default_text(interpreter.session, default, &table.columns[position])?);
+    let id = altered.columns[position].id;
+    let now = interpreter.session.engine.now_datetime();
+    altered.modified = now;
+    let given = default.name.as_ref().map(|name| name.text.clone());
+    change_catalog(interpreter.session, open, |catalog, part| {
+        let name = given.clone().unwrap_or_else(|| system_name("DF", &altered.name, altered.id, id.0));
+        add_constraint(catalog, part, open, &altered, (name, given.is_none()), ConstraintKind::Default(id), now)?;
+        let altered = catalog.constraints_named(altered);
+        catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))
+    })
+}
+
+fn add_key(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    mut index: crate::ddl::constraints::NewIndex,
+) -> Result<(), Failure> {
+    if index.primary_key && table.indexes.iter().any(|known| known.primary_key) {
+        return Err(message(1779, &[&table.name]).into());
+    }
+    if index.primary_key && index.keys.iter().any(|key| table.columns[key.column_index].nullable) {
+        return Err(message(8111, &[&table.name]).into());
+    }
+    let heap = table.rows().keys.is_empty();
+    index.clustered = Some(index.clustered.unwrap_or(index.primary_key && heap));
+    let AddedIndex { name, id } = add_index(interpreter, open, table, &index)?;
+    let now = interpreter.session.engine.now_datetime();
+    let kind = if index.primary_key { ConstraintKind::PrimaryKey(id) } else { ConstraintKind::Unique(id) };
+    change_catalog(interpreter.session, open, |catalog, part| {
+        add_constraint(catalog, part, open, table, (name, index.name.is_none()), kind, now)
+    })
+    .map_err(Failure::run)
+}
+
+fn drop_part(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    item: &AlterTableDrop,
+) -> Result<(), Failure> {
+    if item.column {
+        return Err(unsupported("ALTER TABLE DROP COLUMN").into());
+    }
+    let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
+    let definitions = interpreter.session.definitions(open.id).ok_or_else(|| message(4902, &[&table.name]))?;
+    let constraint = definitions.constraints_of(table.id).find(|constraint| item.name.is(&constraint.name)).cloned();
+    let Some(constraint) = constraint else {
+        return if item.if_exists { Ok(()) } else { Err(message(3728, &[&item.name.text]).into()) };
+    };
+    match constraint.kind {
+        ConstraintKind::Default(column) => drop_default(interpreter, open, &table, column)?,
+        ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
+            crate::ddl::index::remove_index(interpreter, open, &table, index)?;
+        }
+    }
+    change_catalog(interpreter.session, open, |catalog, part| {
+        catalog.remove_constraint(&mut part.txn, constraint.id).map_err(catalog_error(open))
+    })
+    .map_err(Failure::run)
+}
+
+fn drop_default(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef, column: ColumnId) -> Result<(), SqlError> {
+    let mut altered = table.clone();
+    for known in altered.columns.iter_mut().filter(|known| known.id == column) {
+        known.default = None;
+        known.default_name = None;
+    }
+    altered.modified = interpreter.session.engine.now_datetime();
+    change_catalog(interpreter.session, open, |catalog, part| catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open)))
+}

@@ -1,0 +1,115 @@
+//! Columns of CREATE TABLE, ALTER TABLE ADD and table variables: from tree to definition.
+
+use crate::batch::compile_cx::CompileCx;
+use crate::messages::{message, unsupported_option};
+use crate::session::state::SessionState;
+use thawdb_catalog::{ColumnDef, ColumnId, IdentityDef};
+use thawdb_query::compile::bind_default;
+use thawdb_tsql::ast::{ColumnDefinition, ColumnKind, ConstraintKind, DataType, DefaultDefinition, Identity, RegularColumn, TypeParameter};
+use thawdb_types::{Collation, SqlError, SqlType, TypeArgument, TypeUse};
+
+/// Columns of a table: SQL Server's limit of ordinary tables.
+pub(crate) const COLUMNS_MAX: usize = 1024;
+
+/// The type that a type name means.
+pub(crate) fn sql_type(data_type: &DataType, at: TypeUse<'_>, collation: Collation) -> Result<SqlType, SqlError> {
+    let line = data_type.span.line;
+    let own_schema = data_type.name.schema.as_ref().is_some_and(|schema| !schema.is("sys"));
+    if own_schema || data_type.name.database.is_some() {
+        let ordinal = if let TypeUse::Column { ordinal, .. } | TypeUse::Parameter { ordinal, .. } = at { ordinal } else { 1 };
+        return Err(message(2715, &[&ordinal, &crate::ddl::names::shown(&data_type.name)]).at_line(line));
+    }
+    if data_type.xml_collection.is_some() {
+        return Err(unsupported_option("XML SCHEMA COLLECTION").at_line(line));
+    }
+    let arguments: Vec<TypeArgument> = data_type
+        .parameters
+        .iter()
+        .map(|parameter| match parameter {
+            TypeParameter::Number(n) => TypeArgument::Number(i64::from(*n)),
+            TypeParameter::Max => TypeArgument::Max,
+        })
+        .collect();
+    SqlType::from_name(&data_type.name.name.text, &arguments, at, collation).map_err(|error| error.at_line(line))
+}
+
+/// A column being defined: its definition and what constraints and names still have to be made of.
+pub(crate) struct NewColumn<'t> {
+    pub(crate) definition: ColumnDef,
+    pub(crate) syntax: &'t RegularColumn,
+    /// NULL was written, so a primary key over it is refused.
+    pub(crate) explicitly_nullable: bool,
+}
+
+/// The definition of a column; its DEFAULT is checked but not yet named.
+pub(crate) fn define<'t>(
+    session: &SessionState,
+    table: &str,
+    column: &'t ColumnDefinition,
+    ordinal: i32,
+) -> Result<NewColumn<'t>, SqlError> {
+    let line = column.span.line;
+    let ColumnKind::Regular(syntax) = &column.kind else {
+        let what = if matches!(column.kind, ColumnKind::ColumnSet) { "COLUMN_SET" } else { "computed column" };
+        return Err(unsupported_option(what).at_line(line));
+    };
+    refuse_unbuilt(syntax).map_err(|error| error.at_line(line))?;
+    let name = &column.name.text;
+    let collation = match &syntax.collation {
+        None => Collation::DEFAULT,
+        Some(collation) => Collation::by_name(&collation.text).ok_or_else(|| message(448, &[&collation.text]).at_line(line))?,
+    };
+    let sql_type = sql_type(&syntax.data_type, TypeUse::Column { ordinal, name }, collation)?;
+    if matches!(sql_type, SqlType::RowVersion | SqlType::Xml | SqlType::SqlVariant) {
+        return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
+    }
+    let identity = syntax.identity.as_ref().map(|identity| identity_of(identity, name, &sql_type, syntax.nullable)).transpose();
+    let identity = identity.map_err(|error| error.at_line(line))?;
+    if identity.is_some() && syntax.default.is_some() {
+        return Err(message(1754, &[&table, &name]).at_line(line));
+    }
+    let is_key = syntax.constraints.iter().any(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey(_)));
+    let nullable = syntax.nullable.unwrap_or(session.options.ansi_null_default_on && identity.is_none() && !is_key);
+    let mut definition =
+        ColumnDef { id: ColumnId(ordinal), name: name.clone(), sql_type, nullable, identity, default: None, default_name: None };
+    if let Some(default) = &syntax.default {
+        definition.default = Some(default_text(session, default, &definition)?);
+    }
+    Ok(NewColumn { definition, syntax, explicitly_nullable: syntax.nullable == Some(true) })
+}
+
+fn refuse_unbuilt(syntax: &RegularColumn) -> Result<(), SqlError> {
+    let unbuilt = [
+        (syntax.row_guid, "ROWGUIDCOL"),
+        (syntax.sparse, "SPARSE"),
+        (syntax.filestream, "FILESTREAM"),
+        (syntax.hidden, "HIDDEN"),
+        (syntax.generated.is_some(), "GENERATED ALWAYS"),
+        (syntax.mask.is_some(), "MASKED"),
+        (!syntax.encryption.is_empty(), "ENCRYPTED"),
+    ];
+    match unbuilt.iter().find(|(present, _)| *present) {
+        Some((_, what)) => Err(unsupported_option(what)),
+        None => Ok(()),
+    }
+}
+
+fn identity_of(identity: &Identity, name: &str, sql_type: &SqlType, nullable: Option<bool>) -> Result<IdentityDef, SqlError> {
+    let whole = sql_type.is_integer() || matches!(sql_type, SqlType::Decimal { scale: 0, .. });
+    if !whole || nullable == Some(true) {
+        return Err(message(2749, &[&name]));
+    }
+    let number = |text: &Option<String>, kind: &str| match text {
+        None => Ok(1),
+        Some(text) => text.parse::<i64>().map_err(|_| message(2753, &[&name]).with_state(if kind == "SEED" { 1 } else { 2 })),
+    };
+    let definition = IdentityDef { seed: number(&identity.seed, "SEED")?, increment: number(&identity.increment, "INCREMENT")? };
+    if definition.increment == 0 { Err(message(2753, &[&name])) } else { Ok(definition) }
+}
+
+/// The text of a DEFAULT as sys.default_constraints shows it, checked against the column.
+pub(crate) fn default_text(session: &SessionState, default: &DefaultDefinition, column: &ColumnDef) -> Result<String, SqlError> {
+    let cx = CompileCx { session, step: 0 };
+    bind_default(&default.value, column, &cx)?;
+    thawdb_tsql::deparse::definition(&default.value).ok_or_else(|| message(1046, &[]).at_line(default.span.line))
+}

@@ -1,0 +1,187 @@
+//! Keys and indexes of a table being defined: from PRIMARY KEY, UNIQUE and INDEX clauses to index definitions.
+
+use crate::messages::{message, unsupported_option};
+use thawdb_catalog::{ColumnDef, IndexDef, IndexId, IndexKey};
+use thawdb_storage::TreeId;
+use thawdb_tsql::ast::{Ident, IndexKey as KeySyntax, IndexOption, IndexOptionKind, InlineIndex, KeyConstraint, StorageTarget};
+use thawdb_types::SqlError;
+
+/// Columns of an index key: SQL Server's limit.
+const KEY_COLUMNS_MAX: usize = 32;
+
+/// An index to be made, before it has a tree and a number.
+#[derive(Debug, Clone)]
+pub(crate) struct NewIndex {
+    /// Its name; `None` where the engine makes one up.
+    pub(crate) name: Option<String>,
+    pub(crate) keys: Vec<IndexKey>,
+    pub(crate) included: Vec<usize>,
+    pub(crate) unique: bool,
+    pub(crate) primary_key: bool,
+    pub(crate) unique_constraint: bool,
+    /// As written: `None` leaves it to the defaults.
+    pub(crate) clustered: Option<bool>,
+    pub(crate) filegroup: Option<String>,
+}
+
+impl NewIndex {
+    /// The definition, with its number and tree.
+    pub(crate) fn definition(&self, id: IndexId, name: String, tree: TreeId) -> IndexDef {
+        IndexDef {
+            id,
+            name: Some(name),
+            keys: self.keys.clone(),
+            included: self.included.clone(),
+            unique: self.unique,
+            primary_key: self.primary_key,
+            unique_constraint: self.unique_constraint,
+            filter: None,
+            tree,
+        }
+    }
+
+    /// What it is called where a message names its kind.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        if self.primary_key || self.unique_constraint { "constraint" } else { "index" }
+    }
+}
+
+/// A key clause at a column (`at_column`) or of the table.
+pub(crate) fn key_constraint(
+    columns: &[ColumnDef],
+    table: &str,
+    name: Option<&Ident>,
+    clause: &KeyConstraint,
+    primary_key: bool,
+    at_column: Option<usize>,
+) -> Result<NewIndex, SqlError> {
+    if clause.hash || clause.not_enforced {
+        return Err(unsupported_option(if clause.hash { "HASH" } else { "NOT ENFORCED" }));
+    }
+    check_options(&clause.options)?;
+    let keys = match at_column {
+        Some(column_index) => vec![IndexKey { column_index, descending: false }],
+        None => keys_of(columns, table, &clause.columns, if primary_key { "constraint" } else { "constraint" })?,
+    };
+    check_key_types(columns, table, &keys)?;
+    Ok(NewIndex {
+        name: name.map(|name| name.text.clone()),
+        keys,
+        included: Vec::new(),
+        unique: true,
+        primary_key,
+        unique_constraint: !primary_key,
+        clustered: clause.clustered,
+        filegroup: filegroup_of(clause.on.as_ref())?,
+    })
+}
+
+/// An INDEX clause of CREATE TABLE. At a column its key is that column.
+pub(crate) fn inline_index(columns: &[ColumnDef], table: &str, clause: &InlineIndex, at_column: Option<usize>) -> Result<NewIndex, SqlError> {
+    if clause.hash || clause.columnstore || clause.filter.is_some() {
+        return Err(unsupported_option(if clause.filter.is_some() { "filtered index" } else { "HASH or COLUMNSTORE index" }));
+    }
+    check_options(&clause.options)?;
+    let keys = match at_column {
+        Some(column_index) if clause.keys.is_empty() => vec![IndexKey { column_index, descending: false }],
+        _ => keys_of(columns, table, &clause.keys, "index")?,
+    };
+    check_key_types(columns, table, &keys)?;
+    Ok(NewIndex {
+        name: Some(clause.name.text.clone()),
+        included: included_of(columns, table, &clause.include, &keys)?,
+        keys,
+        unique: clause.unique,
+        primary_key: false,
+        unique_constraint: false,
+        clustered: Some(clause.clustered.unwrap_or(false)),
+        filegroup: filegroup_of(clause.on.as_ref())?,
+    })
+}
+
+/// Key columns by name: 1911 for one that is not there, 1909 for one named twice, 1904 for too many.
+pub(crate) fn keys_of(columns: &[ColumnDef], table: &str, syntax: &[KeySyntax], what: &str) -> Result<Vec<IndexKey>, SqlError> {
+    let mut keys: Vec<IndexKey> = Vec::with_capacity(syntax.len());
+    for key in syntax {
+        let position = columns.iter().position(|column| key.column.is(&column.name));
+        let column_index = position.ok_or_else(|| message(1911, &[&key.column.text]).at_line(key.column.span.line))?;
+        if keys.iter().any(|known| known.column_index == column_index) {
+            return Err(message(1909, &[&what, &key.column.text]).at_line(key.column.span.line));
+        }
+        keys.push(IndexKey { column_index, descending: key.descending });
+    }
+    if keys.len() > KEY_COLUMNS_MAX {
+        return Err(message(1904, &[&what, &"", &table, &keys.len(), &what, &KEY_COLUMNS_MAX]));
+    }
+    Ok(keys)
+}
+
+/// INCLUDE columns by name.
+pub(crate) fn included_of(columns: &[ColumnDef], table: &str, names: &[Ident], keys: &[IndexKey]) -> Result<Vec<usize>, SqlError> {
+    let mut included: Vec<usize> = Vec::with_capacity(names.len());
+    for name in names {
+        let position = columns.iter().position(|column| name.is(&column.name));
+        let position = position.ok_or_else(|| message(1911, &[&name.text]).at_line(name.span.line))?;
+        if included.contains(&position) || keys.iter().any(|key| key.column_index == position) {
+            return Err(message(1909, &[&"index", &name.text]).at_line(name.span.line));
+        }
+        if columns[position].sql_type.is_incomparable() {
+            return Err(message(1999, &[&name.text, &table]).at_line(name.span.line));
+        }
+        included.push(position);
+    }
+    Ok(included)
+}
+
+/// 1919 for key columns of types that have no order or no bound.
+pub(crate) fn check_key_types(columns: &[ColumnDef], table: &str, keys: &[IndexKey]) -> Result<(), SqlError> {
+    let bad = keys.iter().map(|key| &columns[key.column_index]).find(|column| column.sql_type.is_large());
+    match bad {
+        Some(column) => Err(message(1919, &[&column.name, &table])),
+        None => Ok(()),
+    }
+}
+
+/// The filegroup an ON clause names; a partition scheme is refused.
+pub(crate) fn filegroup_of(on: Option<&StorageTarget>) -> Result<Option<String>, SqlError> {
+    match on {
+        None => Ok(None),
+        Some(target) if target.column.is_some() => Err(unsupported_option("PARTITION SCHEME")),
+        Some(target) => Ok(Some(target.name.text.clone())),
+    }
+}
+
+/// Options that are what this engine does anyway, or only advise, are taken; others are refused by name.
+pub(crate) fn check_options(options: &[IndexOption]) -> Result<(), SqlError> {
+    for option in options {
+        let refused = match &option.kind {
+            IndexOptionKind::PadIndex(_)
+            | IndexOptionKind::FillFactor(_)
+            | IndexOptionKind::SortInTempdb(_)
+            | IndexOptionKind::StatisticsNoRecompute(_)
+            | IndexOptionKind::AllowRowLocks(_)
+            | IndexOptionKind::AllowPageLocks(_)
+            | IndexOptionKind::OptimizeForSequentialKey(_)
+            | IndexOptionKind::MaxDop(_)
+            | IndexOptionKind::IgnoreDupKey(false)
+            | IndexOptionKind::StatisticsIncremental(false)
+            | IndexOptionKind::DropExisting(false)
+            | IndexOptionKind::Resumable(false)
+            | IndexOptionKind::Online { on: false, .. }
+            | IndexOptionKind::XmlCompression(false) => None,
+            IndexOptionKind::DataCompression { method, .. } if method == "NONE" => None,
+            IndexOptionKind::DataCompression { .. } => Some("DATA_COMPRESSION".to_owned()),
+            IndexOptionKind::IgnoreDupKey(true) => Some("IGNORE_DUP_KEY".to_owned()),
+            IndexOptionKind::DropExisting(true) => Some("DROP_EXISTING".to_owned()),
+            IndexOptionKind::Resumable(true) => Some("RESUMABLE".to_owned()),
+            IndexOptionKind::Online { .. } => Some("ONLINE".to_owned()),
+            IndexOptionKind::MaxDuration(_) => Some("MAX_DURATION".to_owned()),
+            IndexOptionKind::Other(item) => Some(item.name.clone()),
+            _ => Some("index option".to_owned()),
+        };
+        if let Some(name) = refused {
+            return Err(unsupported_option(name).at_line(option.span.line));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Definitions: statements that make, change and remove objects, through the session's transaction.
+//!
+//! ```text
+//! lock definitions of the database (to the end of the transaction) ─► private copy of its catalog
+//!    ─► change copy and tree together ─► keep the copy with the transaction ─► commit publishes it
+//! ```
+//!
+//! 1. One transaction at a time changes a database's definitions (`change_catalog`), so a private copy is always made
+//!    from the newest published one.
+//! 2. A table that is changed or dropped is locked Sch-M until the transaction ends: nobody runs a plan on it meanwhile.
+
+pub(crate) mod alter_database;
+pub(crate) mod alter_table;
+pub(crate) mod bulk_insert;
+pub(crate) mod columns;
+pub(crate) mod constraints;
+pub(crate) mod database;
+pub(crate) mod drop;
+pub(crate) mod index;
+pub(crate) mod login;
+pub(crate) mod names;
+pub(crate) mod schema;
+pub(crate) mod table;
+pub(crate) mod temporary;
+pub(crate) mod truncate;
+
+use crate::instance::database::OpenDatabase;
+use crate::session::state::SessionState;
+use crate::session::transaction::DatabaseTxn;
+use crate::storage_error;
+use std::sync::Arc;
+use thawdb_catalog::{CatalogError, DatabaseCatalog, ObjectId};
+use thawdb_storage::StorageError;
+use thawdb_storage::locks::LockMode;
+use thawdb_types::SqlError;
+
+/// Changes a database's catalog within the session's transaction.
+pub(crate) fn change_catalog<R>(
+    session: &mut SessionState,
+    database: &Arc<OpenDatabase>,
+    change: impl FnOnce(&mut DatabaseCatalog, &mut DatabaseTxn) -> Result<R, SqlError>,
+) -> Result<R, SqlError> {
+    session.lock(database.definitions_resource(), LockMode::X, false)?;
+    let published = session.definitions(database.id).expect("an open database has a catalog");
+    let mut catalog = (*published).clone();
+    let part = session.part(database.id)?;
+    let result = change(&mut catalog, part)?;
+    part.catalog = Some(Arc::new(catalog));
+    Ok(result)
+}
+
+/// Keeps everybody from a table until the transaction ends.
+pub(crate) fn lock_for_change(session: &mut SessionState, database: &Arc<OpenDatabase>, table: ObjectId) -> Result<(), SqlError> {
+    session.lock(database.object_resource(table), LockMode::SchM, false)
+}
+
+/// The message for an error of a catalog.
+pub(crate) fn catalog_error(database: &OpenDatabase) -> impl Fn(CatalogError) -> SqlError + '_ {
+    move |error| storage_error::catalog(&database.name(), error)
+}
+
+/// The message for an error of storage that no table explains.
+pub(crate) fn plain_error(database: &OpenDatabase) -> impl Fn(StorageError) -> SqlError + '_ {
+    move |error| storage_error::plain(&database.name(), error)
+}

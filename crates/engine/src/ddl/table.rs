@@ -1,0 +1,314 @@
+//! CREATE TABLE and the table of SELECT INTO.
+
+use crate::batch::failure::Failure;
+use crate::batch::interpreter::Interpreter;
+use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
+use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
+use crate::ddl::names::{DEFAULT_SCHEMA, database_of, is_local_temporary, schema_of, shown};
+use crate::ddl::{catalog_error, change_catalog, plain_error};
+use crate::instance::database::OpenDatabase;
+use crate::messages::{message, unsupported, unsupported_option};
+use crate::session::state::SessionState;
+use std::sync::Arc;
+use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, ObjectId, SchemaId, TableDef};
+use thawdb_storage::{TreeSpec, Txn};
+use thawdb_tsql::ast::{ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
+use thawdb_types::SqlError;
+
+/// A table as its clauses describe it, before it has numbers and trees.
+pub(crate) struct NewTable {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<ColumnDef>,
+    pub(crate) indexes: Vec<NewIndex>,
+    /// Name given to the DEFAULT of each column that has one.
+    pub(crate) default_names: Vec<Option<String>>,
+    pub(crate) filegroup: Option<String>,
+}
+
+/// CREATE TABLE.
+pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateTable) -> Result<(), Failure> {
+    if node.as_query.is_some() || node.flavor.is_some() {
+        return Err(unsupported("CREATE TABLE AS").into());
+    }
+    refuse_options(node)?;
+    interpreter.transactional(|this| {
+        let mut new = describe(this.session, &node.name.name.text, &node.body)?;
+        new.filegroup = filegroup_of(node.on.as_ref())?;
+        add_table(this.session, &node.name, new).map(drop).map_err(Failure::run)
+    })
+}
+
+/// Makes the table of SELECT INTO: a heap with the query's columns.
+pub(crate) fn create_for_select_into(
+    interpreter: &mut Interpreter<'_, '_>,
+    name: &ObjectName,
+    columns: &[ColumnDef],
+) -> Result<Arc<TableDef>, Failure> {
+    let new = NewTable {
+        name: name.name.text.clone(),
+        columns: columns.to_vec(),
+        indexes: Vec::new(),
+        default_names: vec![None; columns.len()],
+        filegroup: None,
+    };
+    check_column_names(&new)?;
+    add_table(interpreter.session, name, new).map_err(Failure::run)
+}
+
+fn refuse_options(node: &CreateTable) -> Result<(), SqlError> {
+    for option in &node.options {
+        let harmless = option.name == "DATA_COMPRESSION" && option.value == thawdb_tsql::ast::OptionValue::Word("NONE".into());
+        if !harmless {
+            return Err(unsupported_option(&option.name).at_line(option.span.line));
+        }
+    }
+    if node.filestream_on.is_some() { Err(unsupported_option("FILESTREAM_ON")) } else { Ok(()) }
+}
+
+/// Reads the clauses of a table.
+pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> Result<NewTable, SqlError> {
+    if body.period.is_some() {
+        return Err(unsupported_option("PERIOD FOR SYSTEM_TIME"));
+    }
+    if body.columns.len() > COLUMNS_MAX {
+        return Err(message(1702, &[&body.columns[COLUMNS_MAX].name.text, &name, &COLUMNS_MAX]));
+    }
+    let mut columns = Vec::with_capacity(body.columns.len());
+    for (at, column) in body.columns.iter().enumerate() {
+        columns.push(define(session, name, column, i32::try_from(at + 1).expect("at most 1,024"))?);
+    }
+    let default_names = columns.iter().map(|c| c.syntax.default.as_ref().and_then(|d| d.name.as_ref()).map(|n| n.text.clone())).collect();
+    let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
+    let indexes = describe_indexes(name, body, &columns, &definitions)?;
+    let mut new = NewTable { name: name.to_owned(), columns: definitions, indexes, default_names, filegroup: None };
+    check_column_names(&new)?;
+    if new.columns.iter().filter(|c| c.identity.is_some()).count() > 1 {
+        return Err(message(2744, &[&name]));
+    }
+    check_keys(&mut new, &columns)?;
+    Ok(new)
+}
+
+fn check_column_names(new: &NewTable) -> Result<(), SqlError> {
+    for (at, column) in new.columns.iter().enumerate() {
+        if new.columns[..at].iter().any(|earlier| earlier.name.eq_ignore_ascii_case(&column.name)) {
+            return Err(message(2705, &[&column.name, &new.name]));
+        }
+    }
+    Ok(())
+}
+
+fn describe_indexes(table: &str, body: &TableBody, columns: &[NewColumn<'_>], definitions: &[ColumnDef]) -> Result<Vec<NewIndex>, SqlError> {
+    let mut indexes = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        for constraint in &column.syntax.constraints {
+            let line = constraint.span.line;
+            let made = constraint_index(definitions, table, constraint, Some(at)).map_err(|error| error.at_line(line))?;
+            indexes.push(made);
+        }
+        if let Some(index) = &column.syntax.index {
+            indexes.push(inline_index(definitions, table, index, Some(at))?);
+        }
+    }
+    for constraint in &body.constraints {
+        let line = constraint.span.line;
+        indexes.push(constraint_index(definitions, table, constraint, None).map_err(|error| error.at_line(line))?);
+    }
+    for index in &body.indexes {
+        indexes.push(inline_index(definitions, table, index, None)?);
+    }
+    Ok(indexes)
+}
+
+/// The index behind a constraint; constraints without one are not built.
+pub(crate) fn constraint_index(
+    columns: &[ColumnDef],
+    table: &str,
+    constraint: &thawdb_tsql::ast::TableConstraint,
+    at_column: Option<usize>,
+) -> Result<NewIndex, SqlError> {
+    match &constraint.kind {
+        ConstraintSyntax::PrimaryKey(clause) => key_constraint(columns, table, constraint.name.as_ref(), clause, true, at_column),
+        ConstraintSyntax::Unique(clause) => key_constraint(columns, table, constraint.name.as_ref(), clause, false, at_column),
+        ConstraintSyntax::ForeignKey(_) => Err(unsupported_option("FOREIGN KEY")),
+        ConstraintSyntax::Check { .. } => Err(unsupported_option("CHECK")),
+        ConstraintSyntax::Default { .. } => Err(message(142, &[&"DEFAULT"])),
+        ConstraintSyntax::Connection(_) => Err(unsupported_option("CONNECTION")),
+    }
+}
+
+/// One primary key (8110), one clustered index (8112), no NULL in the primary key (8111).
+fn check_keys(new: &mut NewTable, columns: &[NewColumn<'_>]) -> Result<(), SqlError> {
+    if new.indexes.iter().filter(|index| index.primary_key).count() > 1 {
+        return Err(message(8110, &[&new.name]));
+    }
+    if new.indexes.iter().filter(|index| index.clustered == Some(true)).count() > 1 {
+        return Err(message(8112, &[&new.name]));
+    }
+    for key in new.indexes.iter().filter(|index| index.primary_key).flat_map(|index| &index.keys) {
+        if columns[key.column_index].explicitly_nullable {
+            return Err(message(8111, &[&new.name]));
+        }
+        new.columns[key.column_index].nullable = false;
+    }
+    let taken = new.indexes.iter().any(|index| index.clustered == Some(true));
+    for index in &mut new.indexes {
+        // A primary key is clustered unless it says otherwise or another index is.
+        index.clustered = Some(index.clustered.unwrap_or(index.primary_key && !taken));
+    }
+    Ok(())
+}
+
+/// Makes a described table, temporary or not.
+pub(crate) fn add_table(session: &mut SessionState, name: &ObjectName, new: NewTable) -> Result<Arc<TableDef>, SqlError> {
+    if is_local_temporary(name) {
+        return crate::ddl::temporary::add_local(session, new);
+    }
+    let open = database_of(session, name)?;
+    let global = name.name.text.starts_with("##");
+    let schema = if global { DEFAULT_SCHEMA } else { schema_of(name) };
+    let now = session.engine.now_datetime();
+    let text = shown(name);
+    let table = change_catalog(session, &open, |catalog, part| {
+        let schema = catalog.schema(schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
+        check_free(catalog, &schema.name, &new.name, &text)?;
+        let id = catalog.take_object_id();
+        let table = build(&open, &mut part.txn, id, (schema.id, &schema.name), &new, now, |_| true)?;
+        name_constraints(catalog, part, &open, &new, &table, now)?;
+        let table = catalog.constraints_named(table);
+        catalog.put_table(&mut part.txn, table.clone()).map_err(catalog_error(&open))?;
+        Ok(Arc::new(table))
+    })?;
+    if global {
+        session.global_temp.push(table.id);
+    }
+    Ok(table)
+}
+
+/// 2714 if the schema has an object of this name.
+pub(crate) fn check_free(catalog: &DatabaseCatalog, schema: &str, name: &str, shown: &str) -> Result<(), SqlError> {
+    if catalog.tables.table(schema, name).is_some() || catalog.constraint(schema, name).is_some() {
+        return Err(message(2714, &[&shown]).with_state(6));
+    }
+    Ok(())
+}
+
+/// Makes the trees of a table and its definition. `checked` is asked for each index name.
+pub(crate) fn build(
+    open: &OpenDatabase,
+    txn: &mut Txn,
+    id: ObjectId,
+    schema: (SchemaId, &str),
+    new: &NewTable,
+    now: i64,
+    checked: impl Fn(&str) -> bool,
+) -> Result<TableDef, SqlError> {
+    let mut make_tree = |index: IndexId, filegroup: &Option<String>| {
+        let filegroup = filegroup_number(open, filegroup.as_deref().or(new.filegroup.as_deref()))?;
+        let spec = TreeSpec { object_id: id.0.cast_unsigned(), index_id: index.0.cast_unsigned(), filegroup };
+        txn.create_tree(spec).map_err(plain_error(open))
+    };
+    let mut indexes: Vec<IndexDef> = Vec::with_capacity(new.indexes.len() + 1);
+    if let Some(clustered) = new.indexes.iter().find(|index| index.clustered == Some(true)) {
+        let tree = make_tree(IndexId(1), &clustered.filegroup)?;
+        indexes.push(clustered.definition(IndexId(1), index_name(&new.name, clustered, id, 1), tree));
+    } else {
+        let tree = make_tree(IndexId(0), &None)?;
+        indexes.push(heap(tree));
+    }
+    for index in new.indexes.iter().filter(|index| index.clustered != Some(true)) {
+        let number = IndexId(i32::try_from(indexes.len()).expect("few indexes") + 1);
+        let name = index_name(&new.name, index, id, number.0);
+        if indexes.iter().any(|known| known.name.as_deref().is_some_and(|k| k.eq_ignore_ascii_case(&name))) || !checked(&name) {
+            return Err(message(1913, &[&name, &"table", &new.name]));
+        }
+        let tree = make_tree(number, &index.filegroup)?;
+        indexes.push(index.definition(number, name, tree));
+    }
+    Ok(TableDef {
+        database: open.id,
+        id,
+        schema: schema.0,
+        schema_name: schema.1.to_owned(),
+        name: new.name.clone(),
+        columns: new.columns.clone(),
+        indexes,
+        created: now,
+        modified: now,
+    })
+}
+
+/// The index 0 of a table without a clustered index.
+pub(crate) fn heap(tree: thawdb_storage::TreeId) -> IndexDef {
+    IndexDef {
+        id: IndexId(0),
+        name: None,
+        keys: Vec::new(),
+        included: Vec::new(),
+        unique: false,
+        primary_key: false,
+        unique_constraint: false,
+        filter: None,
+        tree,
+    }
+}
+
+/// The name given, or one made up as SQL Server does: `PK__table__` and sixteen hexadecimal digits.
+pub(crate) fn index_name(table: &str, index: &NewIndex, id: ObjectId, number: i32) -> String {
+    match &index.name {
+        Some(name) => name.clone(),
+        None => system_name(if index.primary_key { "PK" } else { "UQ" }, table, id, number),
+    }
+}
+
+/// `PK__Votes__35BCFE0A00000001`: kind, the table's first characters, its number and the part's.
+pub(crate) fn system_name(kind: &str, table: &str, id: ObjectId, part: i32) -> String {
+    let start: String = table.chars().take(8).collect();
+    format!("{kind}__{start}__{:08X}{part:08X}", id.0)
+}
+
+/// Number of a filegroup of the database: 1921 if it has none of the name.
+pub(crate) fn filegroup_number(open: &OpenDatabase, name: Option<&str>) -> Result<u16, SqlError> {
+    let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case("default")) else { return Ok(1) };
+    let record = open.record();
+    let found = record.filegroups.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
+    found.map(|(number, _)| *number).ok_or_else(|| message(1921, &[&"filegroup", &name]))
+}
+
+/// Records the constraints of a new table as objects of their own.
+fn name_constraints(
+    catalog: &mut DatabaseCatalog,
+    part: &mut crate::session::transaction::DatabaseTxn,
+    open: &OpenDatabase,
+    new: &NewTable,
+    table: &TableDef,
+    now: i64,
+) -> Result<(), SqlError> {
+    for index in table.indexes.iter().filter(|index| index.primary_key || index.unique_constraint) {
+        let name = index.name.clone().expect("a constraint's index has a name");
+        let given = new.indexes.iter().any(|n| n.name.as_deref() == Some(name.as_str()));
+        let kind = if index.primary_key { ConstraintKind::PrimaryKey(index.id) } else { ConstraintKind::Unique(index.id) };
+        add_constraint(catalog, part, open, table, (name, !given), kind, now)?;
+    }
+    for (column, given) in table.columns.iter().zip(&new.default_names).filter(|(column, _)| column.default.is_some()) {
+        let name = given.clone().unwrap_or_else(|| system_name("DF", &table.name, table.id, column.id.0));
+        add_constraint(catalog, part, open, table, (name, given.is_none()), ConstraintKind::Default(column.id), now)?;
+    }
+    Ok(())
+}
+
+/// Records one constraint: 2714 if its name is taken. `name` is the name and whether the engine made it up.
+pub(crate) fn add_constraint(
+    catalog: &mut DatabaseCatalog,
+    part: &mut crate::session::transaction::DatabaseTxn,
+    open: &OpenDatabase,
+    table: &TableDef,
+    name: (String, bool),
+    kind: ConstraintKind,
+    now: i64,
+) -> Result<(), SqlError> {
+    check_free(catalog, &table.schema_name, &name.0, &name.0)?;
+    let id = catalog.take_object_id();
+    let constraint = ConstraintDef { id, name: name.0, table: table.id, kind, system_named: name.1, created: now };
+    catalog.put_constraint(&mut part.txn, constraint).map_err(catalog_error(open))
+}

@@ -1,0 +1,141 @@
+//! Temporary tables and table variables: trees in tempdb, definitions in the session.
+
+use crate::batch::failure::Failure;
+use crate::batch::interpreter::Interpreter;
+use crate::ddl::table::{NewTable, build, describe};
+use crate::ddl::{catalog_error, change_catalog, plain_error};
+use crate::instance::TEMPDB_ID;
+use crate::messages::message;
+use crate::session::state::SessionState;
+use crate::session::temporary::{TempTable, VARIABLES_ID};
+use crate::session::transaction::OnCommit;
+use std::sync::Arc;
+use thawdb_catalog::{ObjectId, SchemaId, TableDef};
+use thawdb_tsql::ast::DeclareTable;
+use thawdb_types::SqlError;
+
+/// Makes a local temporary table: 2714 if the session has one of the name.
+pub(crate) fn add_local(session: &mut SessionState, mut new: NewTable) -> Result<Arc<TableDef>, SqlError> {
+    if session.temp.get(&new.name).is_some_and(|known| known.level == session.frames.len()) {
+        return Err(message(2714, &[&new.name]).with_state(6));
+    }
+    let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
+    name_defaults(&mut new, id);
+    let open = session.storage_of(TEMPDB_ID)?;
+    let part = session.part(TEMPDB_ID)?;
+    let table = Arc::new(build(&open, &mut part.txn, id, (SchemaId(1), "dbo"), &new, now, |_| true)?);
+    let level = session.frames.len();
+    session.temp.put(TempTable { table: table.clone(), level });
+    Ok(table)
+}
+
+fn name_defaults(new: &mut NewTable, id: ObjectId) {
+    let (table, names) = (new.name.clone(), new.default_names.clone());
+    for (column, given) in new.columns.iter_mut().zip(names).filter(|(column, _)| column.default.is_some()) {
+        column.default_name = Some(given.unwrap_or_else(|| crate::ddl::table::system_name("DF", &table, id, column.id.0)));
+    }
+}
+
+/// Drops the trees of a temporary table and forgets it.
+pub(crate) fn drop_local(session: &mut SessionState, name: &str) -> Result<(), SqlError> {
+    let Some(temp) = session.temp.get(name).cloned() else { return Ok(()) };
+    let open = session.storage_of(TEMPDB_ID)?;
+    let part = session.part(TEMPDB_ID)?;
+    for index in &temp.table.indexes {
+        part.txn.drop_tree(index.tree).map_err(plain_error(&open))?;
+    }
+    part.on_commit.push(OnCommit::Forget(temp.table.id));
+    session.temp.remove(name);
+    Ok(())
+}
+
+/// DECLARE @t TABLE: made when reached, once a scope.
+pub(crate) fn declare_table(interpreter: &mut Interpreter<'_, '_>, node: &DeclareTable) -> Result<(), Failure> {
+    let name = node.variable.name.to_lowercase();
+    if interpreter.session.frame().table_variables.contains_key(&name) {
+        return Ok(());
+    }
+    interpreter.transactional(|this| {
+        let session = &mut *this.session;
+        let mut new = describe(session, &node.variable.name, &node.body)?;
+        let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
+        name_defaults(&mut new, id);
+        let open = session.storage_of(TEMPDB_ID)?;
+        let part = session.part(VARIABLES_ID)?;
+        let mut table = build(&open, &mut part.txn, id, (SchemaId(1), "dbo"), &new, now, |_| true)?;
+        table.database = VARIABLES_ID;
+        session.frame_mut().table_variables.insert(name, Arc::new(table));
+        Ok(())
+    })
+}
+
+/// Ends what a scope made: its table variables and its temporary tables.
+pub(crate) fn end_scope(session: &mut SessionState) -> Result<(), SqlError> {
+    let level = session.frames.len();
+    let variables = std::mem::take(&mut session.frame_mut().table_variables);
+    let temporary = if level > 1 { session.temp.from_level(level) } else { Vec::new() };
+    if variables.is_empty() && temporary.is_empty() {
+        return Ok(());
+    }
+    let mark = session.begin_statement();
+    let dropped = drop_scope(session, variables.into_values().collect(), temporary);
+    match dropped {
+        Ok(()) => session.end_statement(),
+        Err(error) => {
+            session.undo_statement(&mark)?;
+            Err(error)
+        }
+    }
+}
+
+fn drop_scope(session: &mut SessionState, variables: Vec<Arc<TableDef>>, temporary: Vec<TempTable>) -> Result<(), SqlError> {
+    let open = session.storage_of(TEMPDB_ID)?;
+    for table in variables {
+        let part = session.part(VARIABLES_ID)?;
+        for index in &table.indexes {
+            part.txn.drop_tree(index.tree).map_err(plain_error(&open))?;
+        }
+        part.on_commit.push(OnCommit::Forget(table.id));
+    }
+    // In a doomed transaction nothing can be dropped; its rollback takes the tables.
+    if !session.transactions.doomed {
+        for temp in temporary {
+            drop_local(session, &temp.table.name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends everything temporary a session has: at its end and at a connection reset, outside any transaction.
+pub(crate) fn drop_all(session: &mut SessionState) -> Result<(), SqlError> {
+    session.frames.clear();
+    let mark = session.begin_statement();
+    let dropped = drop_everything(session);
+    match dropped {
+        Ok(()) => session.end_statement(),
+        Err(error) => {
+            session.undo_statement(&mark)?;
+            Err(error)
+        }
+    }
+}
+
+fn drop_everything(session: &mut SessionState) -> Result<(), SqlError> {
+    for temp in session.temp.from_level(0) {
+        drop_local(session, &temp.table.name)?;
+    }
+    let globals = std::mem::take(&mut session.global_temp);
+    if globals.is_empty() {
+        return Ok(());
+    }
+    let open = session.storage_of(TEMPDB_ID)?;
+    for id in globals {
+        crate::ddl::lock_for_change(session, &open, id)?;
+        change_catalog(session, &open, |catalog, part| {
+            let Some(table) = catalog.tables.tables.get(&id.0).cloned() else { return Ok(()) };
+            crate::ddl::drop::drop_trees(&open, part, &table)?;
+            catalog.remove_table(&mut part.txn, id).map_err(catalog_error(&open))
+        })?;
+    }
+    Ok(())
+}

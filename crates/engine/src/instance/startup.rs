@@ -1,0 +1,145 @@
+//! Opening an instance: a new one is made, an old one is read, tempdb is made anew.
+
+use crate::api::config::EngineConfig;
+use crate::batch::plan_cache::PlanCache;
+use crate::instance::counters::{CounterTable, storage_of};
+use crate::instance::database::OpenDatabase;
+use crate::instance::lifecycle::{FILE_BYTES, system_files};
+use crate::instance::registry::Sessions;
+use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, TEMPDB_ID, datetime_of, login};
+use crate::storage_error::plain;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use thawdb_catalog::store::load_counters;
+use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord, DatabaseState, InstanceCatalog, Properties};
+use thawdb_observe::sync::{Mutex, RwLock};
+use thawdb_storage::locks::LockManager;
+use thawdb_storage::{DatabaseSpec, FileKind, Storage, StorageConfig, StorageError};
+use thawdb_types::SqlError;
+
+/// System databases beside master and tempdb: number, name, data file, log file.
+const OTHER_SYSTEM: [(i32, &str, &str, &str); 2] = [(3, "model", "model", "modellog"), (4, "msdb", "MSDBData", "MSDBLog")];
+
+/// Opens the instance of `config`.
+pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
+    let failed = |name: &'static str| move |error: StorageError| plain(name, error);
+    let env = config.env.clone();
+    env.device.create_folder(&config.data_folder).map_err(|e| plain("master", e.into()))?;
+    let storage = Storage::new(env.clone(), StorageConfig { memory_bytes_max: config.memory_bytes_max });
+    let started = datetime_of(env.clock.utc_ns());
+    let (master, instance) = open_master(&storage, &config, started).map_err(failed("master"))?;
+    let engine = Arc::new(Engine {
+        locks: LockManager::new(env),
+        storage,
+        sessions: Sessions::new(),
+        plans: PlanCache::new(),
+        master: Mutex::new(&MASTER, instance),
+        databases: RwLock::new(&DATABASES, BTreeMap::from([(MASTER_ID.0, Arc::new(master))])),
+        started,
+        closed: AtomicBool::new(false),
+        config,
+    });
+    engine.make_tempdb().map_err(failed("tempdb"))?;
+    engine.open_or_make_others()?;
+    login::ensure_sa(&engine)?;
+    Ok(engine)
+}
+
+fn record(id: i32, name: &str, files: Vec<thawdb_storage::FileSpec>, created: i64, recovery: &str) -> DatabaseRecord {
+    let properties = Properties::from([("RECOVERY".to_owned(), recovery.to_owned())]);
+    DatabaseRecord {
+        id: DatabaseId(id),
+        name: name.into(),
+        state: DatabaseState::Online,
+        files,
+        filegroups: vec![(1, "PRIMARY".into())],
+        created,
+        properties,
+        owner_sid: vec![1],
+    }
+}
+
+/// Makes a database's files with an empty catalog in them.
+pub(crate) fn make_database(storage: &Arc<Storage>, record: &DatabaseRecord, temporary: bool) -> Result<OpenDatabase, StorageError> {
+    let spec = DatabaseSpec { name: record.name.clone(), files: record.files.clone(), temporary };
+    let database = storage.create_database(&spec)?;
+    let catalog = DatabaseCatalog::empty(record.id, record.created);
+    let mut txn = database.begin();
+    catalog.create(&mut txn).map_err(storage_of)?;
+    txn.commit()?;
+    Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary)))
+}
+
+/// Opens a database's files and reads its catalog.
+fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<OpenDatabase, StorageError> {
+    let primary = record.files.iter().find(|f| matches!(f.kind, FileKind::Rows { .. }));
+    let primary = primary.ok_or_else(|| StorageError::NotFound(format!("primary file of {}", record.name)))?;
+    let database = storage.open_database(&primary.path)?;
+    let view = database.read_view(None);
+    let catalog = DatabaseCatalog::load(&view, record.id).map_err(storage_of)?;
+    let counters = load_counters(&view).map_err(storage_of)?;
+    Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(counters, true)))
+}
+
+fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Result<(OpenDatabase, InstanceCatalog), StorageError> {
+    let files = system_files(&config.data_folder, "master", "mastlog", "master", "mastlog");
+    if config.env.device.exists(&files[0].path) {
+        let master = open_database(storage, &record(1, "master", files, now, "SIMPLE"))?;
+        let instance = InstanceCatalog::load(&master.storage.read_view(None)).map_err(storage_of)?;
+        if let Some(stored) = instance.databases.get(&MASTER_ID.0) {
+            master.set_record(stored.clone());
+        }
+        return Ok((master, instance));
+    }
+    let record = record(1, "master", files, now, "SIMPLE");
+    let master = make_database(storage, &record, false)?;
+    let mut instance = InstanceCatalog::default();
+    let mut txn = master.storage.begin();
+    instance.put_database(&mut txn, record).map_err(storage_of)?;
+    txn.commit()?;
+    Ok((master, instance))
+}
+
+impl Engine {
+    fn make_tempdb(&self) -> Result<(), StorageError> {
+        let files = system_files(&self.config.data_folder, "tempdev", "templog", "tempdb", "templog");
+        for file in &files {
+            if self.config.env.device.exists(&file.path) {
+                self.config.env.device.remove(&file.path)?;
+            }
+        }
+        let record = record(TEMPDB_ID.0, "tempdb", files, self.started, "SIMPLE");
+        let tempdb = make_database(&self.storage, &record, true)?;
+        self.databases.write().insert(TEMPDB_ID.0, Arc::new(tempdb));
+        Ok(())
+    }
+
+    fn open_or_make_others(&self) -> Result<(), SqlError> {
+        for (id, name, data, log) in OTHER_SYSTEM {
+            if !self.master.lock().databases.contains_key(&id) {
+                let file_name = if id == 4 { "MSDBData" } else { name };
+                let files = system_files(&self.config.data_folder, data, log, file_name, log);
+                self.add_database(record(id, name, files, self.started, if id == 3 { "FULL" } else { "SIMPLE" }))?;
+            }
+        }
+        let known: Vec<_> = self.master.lock().databases.values().cloned().collect();
+        for record in known.iter().filter(|r| r.id.0 > TEMPDB_ID.0) {
+            if self.database(record.id).is_some() {
+                continue;
+            }
+            if record.state != DatabaseState::Online {
+                self.finish_removal(record)?;
+                continue;
+            }
+            // A database that cannot be opened must not keep the others from it: it stays listed, as suspect.
+            if let Ok(database) = open_database(&self.storage, record) {
+                self.databases.write().insert(record.id.0, Arc::new(database));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// First sizes of the system databases' files.
+pub(crate) const SYSTEM_FILE_BYTES: (u64, u64) = (FILE_BYTES.0, FILE_BYTES.0);

@@ -1,0 +1,116 @@
+//! System procedures: those that run texts, and those that answer from the catalog views.
+//!
+//! ```text
+//! EXEC name, RPC name ─► find ─► Text: sp_executesql, sp_prepare, ...     run a text given as an argument
+//!                              ─► Catalog: sp_tables, sp_columns, ...     a T-SQL text of ours over sys views
+//!                              ─► Refused: sp_cursor...                   known, not built
+//! ```
+
+pub(crate) mod catalog;
+pub(crate) mod texts;
+
+use crate::api::parameter::Parameter;
+use crate::batch::arguments::Argument;
+use crate::batch::execute::{end_of_call, run_with_parameters};
+use crate::batch::failure::Failure;
+use crate::batch::outbox::Outbox;
+use crate::messages::{message, unsupported};
+use crate::session::CallEnd;
+use crate::session::frame::Frame;
+use crate::session::state::SessionState;
+use catalog::CatalogProcedure;
+use texts::TextProcedure;
+use thawdb_types::{Scalar, SqlType};
+
+/// A procedure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Procedure {
+    Text(TextProcedure),
+    Catalog(&'static CatalogProcedure),
+    Refused(&'static str),
+}
+
+/// What a procedure gave back.
+#[derive(Debug, Default)]
+pub(crate) struct Returned {
+    pub(crate) status: i32,
+    /// Values of output parameters: position of the argument, value, type.
+    pub(crate) outputs: Vec<(usize, Scalar, SqlType)>,
+}
+
+/// Procedures that exist in SQL Server and whose absence is told by name.
+const REFUSED: [&str; 14] = [
+    "sp_cursor",
+    "sp_cursoropen",
+    "sp_cursorprepare",
+    "sp_cursorexecute",
+    "sp_cursorprepexec",
+    "sp_cursorunprepare",
+    "sp_cursorfetch",
+    "sp_cursoroption",
+    "sp_cursorclose",
+    "sp_prepexecrpc",
+    "sp_rename",
+    "sp_addmessage",
+    "sp_getapplock",
+    "sp_releaseapplock",
+];
+
+/// The procedure of a name, with or without `sys.`, `dbo.` or a database before it.
+pub(crate) fn find(name: &str) -> Option<Procedure> {
+    let name = crate::ddl::names::parse_name(name)?;
+    let own = name.schema.as_ref().is_some_and(|schema| !schema.is("sys") && !schema.is("dbo"));
+    if own || name.server.is_some() {
+        return None;
+    }
+    let bare = name.name.text.to_ascii_lowercase();
+    if let Some(text) = TextProcedure::of(&bare) {
+        return Some(Procedure::Text(text));
+    }
+    if let Some(procedure) = catalog::PROCEDURES.iter().find(|procedure| procedure.name == bare) {
+        return Some(Procedure::Catalog(procedure));
+    }
+    REFUSED.iter().find(|refused| **refused == bare).map(|refused| Procedure::Refused(refused))
+}
+
+/// Calls a procedure. `guarded`: a TRY of the caller catches what fails inside.
+pub(crate) fn call(
+    session: &mut SessionState,
+    out: &mut Outbox<'_>,
+    procedure: Procedure,
+    arguments: &[Argument],
+    guarded: bool,
+) -> Result<Returned, Failure> {
+    match procedure {
+        Procedure::Text(text) => texts::call(session, out, text, arguments, guarded),
+        Procedure::Catalog(procedure) => {
+            let frame = Frame { guarded, procedure: Some(procedure.name.to_owned()), ..Frame::default() };
+            let (status, outputs) = run_with_parameters(session, out, procedure.text, procedure.parameters, arguments, frame)?;
+            let outputs = outputs.into_iter().map(|(at, variable)| (at, variable.value, variable.sql_type)).collect();
+            Ok(Returned { status, outputs })
+        }
+        Procedure::Refused(name) => Err(unsupported(name).into()),
+    }
+}
+
+/// A remote call: status, output values and the last completion are the caller's to see.
+pub(crate) fn call_rpc(session: &mut SessionState, out: &mut Outbox<'_>, name: &str, parameters: &[Parameter]) -> CallEnd {
+    session.bulk = None;
+    let arguments: Vec<Argument> = parameters.iter().map(Argument::from).collect();
+    let outcome = match find(name) {
+        Some(procedure) => call(session, out, procedure, &arguments, false),
+        None => Err(message(2812, &[&name]).with_state(62).into()),
+    };
+    let failure = match outcome {
+        Ok(returned) => {
+            out.return_status(returned.status);
+            for (at, value, sql_type) in &returned.outputs {
+                let ordinal = u16::try_from(*at).unwrap_or(u16::MAX);
+                out.return_value(ordinal, &arguments[*at].name, sql_type, value);
+            }
+            None
+        }
+        Err(failure) => Some(failure),
+    };
+    end_of_call(session, out, failure)
+}

@@ -1,0 +1,48 @@
+//! Variables and errors of one running scope: a batch, a procedure, a text given to EXEC or sp_executesql.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thawdb_catalog::TableDef;
+use thawdb_types::{Scalar, SqlError, SqlType};
+
+/// A variable or parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct Variable {
+    /// Its name with the `@`.
+    pub(crate) name: String,
+    pub(crate) sql_type: SqlType,
+    pub(crate) value: Scalar,
+    /// Step of the program that declares it; 0 for parameters.
+    pub(crate) declared_at: usize,
+}
+
+/// A scope at work.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) variables: Vec<Variable>,
+    /// Table variables by lower-case name with the `@`.
+    pub(crate) table_variables: BTreeMap<String, Arc<TableDef>>,
+    /// Procedure it is, for ERROR_PROCEDURE().
+    pub(crate) procedure: Option<String>,
+    /// SCOPE_IDENTITY().
+    pub(crate) scope_identity: Option<i64>,
+    /// Errors of the CATCH blocks being run, innermost last, with the number of the block.
+    pub(crate) caught: Vec<(usize, SqlError)>,
+    /// Whether a TRY of a caller would catch what this scope does not.
+    pub(crate) guarded: bool,
+    /// Whether the scope counts for `@@NESTLEVEL`.
+    pub(crate) nests: bool,
+}
+
+impl Frame {
+    /// Position of the variable named so; ASCII case ignored, as the default collation does.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.variables.iter().position(|v| v.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Adds a variable without a value.
+    pub(crate) fn declare(&mut self, name: &str, sql_type: SqlType, declared_at: usize) -> usize {
+        self.variables.push(Variable { name: name.to_owned(), sql_type, value: Scalar::Null, declared_at });
+        self.variables.len() - 1
+    }
+}

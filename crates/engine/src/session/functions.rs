@@ -1,0 +1,278 @@
+//! Functions that answer from the catalog and the session: OBJECT_ID, DB_NAME, SERVERPROPERTY and their kin.
+//!
+//! Names and types are the binder's table; a name it knows and this file does not is answered by 195.
+
+use crate::ddl::names::{find_table, parse_name};
+use crate::messages::message;
+use crate::session::globals;
+use crate::session::properties;
+use crate::session::state::SessionState;
+use std::sync::Arc;
+use thawdb_catalog::{DatabaseCatalog, DatabaseId, ObjectId, TableDef};
+use thawdb_types::{Scalar, SqlError, SqlType};
+
+fn text(value: impl Into<String>) -> Scalar {
+    Scalar::Text(value.into())
+}
+
+fn optional<T>(value: Option<T>, scalar: impl FnOnce(T) -> Scalar) -> Scalar {
+    value.map_or(Scalar::Null, scalar)
+}
+
+/// Arguments by position.
+pub(crate) struct Arguments<'a>(pub(crate) &'a [Scalar]);
+
+impl Arguments<'_> {
+    fn text(&self, at: usize) -> Option<&str> {
+        self.0.get(at).and_then(Scalar::as_text)
+    }
+
+    fn int(&self, at: usize) -> Option<i32> {
+        self.0.get(at).and_then(Scalar::as_i64).and_then(|value| i32::try_from(value).ok())
+    }
+}
+
+/// The value of a function of this upper-case name.
+pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
+    let given = Arguments(arguments);
+    if arguments.is_empty() {
+        return of_nothing(session, name);
+    }
+    let found = of_databases(session, name, &given)
+        .or_else(|| of_objects(session, name, &given))
+        .or_else(|| of_columns(session, name, &given))
+        .or_else(|| of_principals(session, name, &given))
+        .or_else(|| of_files(session, name, &given));
+    found.ok_or_else(|| message(195, &[&name, &"built-in function name"]))
+}
+
+fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
+    Ok(match name {
+        "DB_ID" => Scalar::Int(session.database.id.0),
+        "ORIGINAL_DB_NAME" => text(session.engine.database(session.login_database).map_or(String::new(), |open| open.name())),
+        "CURRENT_REQUEST_ID" => Scalar::SmallInt(0),
+        "CURRENT_TRANSACTION_ID" => {
+            let part = session.transactions.existing(session.database.id.0);
+            let id = part.and_then(|part| part.txn.id()).map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
+            optional(id, Scalar::BigInt)
+        }
+        "TRIGGER_NESTLEVEL" => Scalar::Int(0),
+        "GETANSINULL" => Scalar::Int(1),
+        "PERMISSIONS" => Scalar::Int(i32::MAX),
+        _ => globals::global(session, &name.to_ascii_lowercase()).map_err(|_| message(195, &[&name, &"built-in function name"]))?,
+    })
+}
+
+fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
+    let engine = &session.engine;
+    Some(match name {
+        "DB_ID" => optional(given.text(0).and_then(|name| engine.database_named(name)), |open| Scalar::Int(open.id.0)),
+        "DB_NAME" => optional(given.int(0).and_then(|id| engine.database(DatabaseId(id))), |open| text(open.name())),
+        "DATABASEPROPERTYEX" => properties::database(session, given.text(0)?, given.text(1)?),
+        "DATABASEPROPERTY" => match properties::database(session, given.text(0)?, given.text(1)?) {
+            Scalar::Text(value) => optional(value.parse::<i32>().ok(), Scalar::Int),
+            other => other,
+        },
+        "SERVERPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::server(session, property)),
+        "CONNECTIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::connection(session, property)),
+        "SESSIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::session(session, property)),
+        "HAS_DBACCESS" => optional(given.text(0).and_then(|name| engine.database_named(name)), |_| Scalar::Int(1)),
+        "SESSION_CONTEXT" => Scalar::Null,
+        _ => return None,
+    })
+}
+
+fn catalog_of(session: &SessionState, database: Option<i32>) -> Option<Arc<DatabaseCatalog>> {
+    session.definitions(database.map_or(session.database.id, DatabaseId))
+}
+
+fn table_by_id(session: &SessionState, id: i32, database: Option<i32>) -> Option<Arc<TableDef>> {
+    session.table(database.map_or(session.database.id, DatabaseId), ObjectId(id))
+}
+
+fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
+    Some(match name {
+        "OBJECT_ID" => optional(given.text(0).and_then(|name| object_id(session, name, given.text(1))), Scalar::Int),
+        "OBJECT_NAME" => optional(given.int(0).and_then(|id| object_name(session, id, given.int(1))), text),
+        "OBJECT_SCHEMA_NAME" => {
+            let table = given.int(0).and_then(|id| table_by_id(session, id, given.int(1)));
+            let system = given.int(0).and_then(crate::views::name_of).map(|(schema, _)| schema.to_owned());
+            optional(table.map(|table| table.schema_name.clone()).or(system), text)
+        }
+        "OBJECTPROPERTY" | "OBJECTPROPERTYEX" => {
+            let property = given.text(1).unwrap_or_default();
+            given.int(0).map_or(Scalar::Null, |id| properties::object(session, id, property))
+        }
+        "SCHEMA_ID" => {
+            let catalog = catalog_of(session, None)?;
+            optional(given.text(0).and_then(|name| catalog.schema(name)), |schema| Scalar::Int(schema.id.0))
+        }
+        "SCHEMA_NAME" => {
+            let catalog = catalog_of(session, None)?;
+            optional(given.int(0).and_then(|id| catalog.schemas.get(&id)), |schema| text(schema.name.clone()))
+        }
+        "TYPE_ID" => {
+            let name = given.text(0).and_then(parse_name).map(|name| name.name.text);
+            let id = name.and_then(|name| crate::views::types::id_of_name(&name));
+            optional(id, Scalar::Int)
+        }
+        "TYPE_NAME" => optional(given.int(0).and_then(crate::views::types::name_of_id), text),
+        "TYPEPROPERTY" => {
+            let found = given.text(0).and_then(parse_name).and_then(|name| crate::views::types::by_name(&name.name.text));
+            optional(found, |known| match given.text(1).unwrap_or_default().to_ascii_lowercase().as_str() {
+                "precision" => Scalar::Int(i32::from(known.precision)),
+                "scale" => Scalar::Int(i32::from(known.scale)),
+                "allowsnull" => Scalar::Int(1),
+                _ => Scalar::Null,
+            })
+        }
+        "STATS_DATE" => Scalar::Null,
+        _ => return None,
+    })
+}
+
+/// OBJECT_ID: a table, a constraint or a view of the system; `kind` is the second argument.
+pub(crate) fn object_id(session: &SessionState, name: &str, kind: Option<&str>) -> Option<i32> {
+    let name = parse_name(name)?;
+    let kind = kind.map(|kind| kind.trim().to_ascii_uppercase());
+    let wants = |code: &str| kind.as_deref().is_none_or(|kind| kind == code);
+    if let Ok(Some(table)) = find_table(session, &name) {
+        return wants("U").then_some(table.id.0);
+    }
+    if let Some(schema) = &name.schema
+        && let Some(id) = crate::views::id_of(&schema.text, &name.name.text)
+    {
+        return (wants("V") || wants("S")).then_some(id);
+    }
+    let open = crate::ddl::names::database_of(session, &name).ok()?;
+    let catalog = session.definitions(open.id)?;
+    let constraint = catalog.constraint(crate::ddl::names::schema_of(&name), &name.name.text)?;
+    wants(crate::views::objects::constraint_type(&constraint.kind).0.trim()).then_some(constraint.id.0)
+}
+
+/// OBJECT_NAME.
+pub(crate) fn object_name(session: &SessionState, id: i32, database: Option<i32>) -> Option<String> {
+    if let Some(table) = table_by_id(session, id, database) {
+        return Some(table.name.clone());
+    }
+    if let Some((_, name)) = crate::views::name_of(id) {
+        return Some(name.to_owned());
+    }
+    catalog_of(session, database)?.constraints.get(&id).map(|constraint| constraint.name.clone())
+}
+
+fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
+    let named = |at: usize| given.text(at).and_then(parse_name).and_then(|name| find_table(session, &name).ok().flatten());
+    let by_id = |at: usize| given.int(at).and_then(|id| table_by_id(session, id, None));
+    Some(match name {
+        "COL_NAME" => {
+            let table = by_id(0);
+            let column = table.as_ref().and_then(|table| table.columns.iter().find(|column| Some(column.id.0) == given.int(1)));
+            optional(column, |column| text(column.name.clone()))
+        }
+        "COL_LENGTH" => {
+            let table = named(0);
+            let column = table.as_ref().and_then(|table| table.column_index(given.text(1)?).map(|at| &table.columns[at]));
+            optional(column, |column| Scalar::SmallInt(column.sql_type.max_length()))
+        }
+        "COLUMNPROPERTY" => {
+            let table = by_id(0);
+            let column = table.as_ref().and_then(|table| table.column_index(given.text(1)?).map(|at| &table.columns[at]));
+            optional(column, |column| properties::column(column, given.text(2).unwrap_or_default()))
+        }
+        "INDEXPROPERTY" => {
+            let table = by_id(0);
+            let index = table.as_ref().and_then(|table| {
+                table.indexes.iter().find(|index| index.name.as_deref().is_some_and(|n| given.text(1).is_some_and(|g| g.eq_ignore_ascii_case(n))))
+            });
+            optional(index, |index| properties::index(index, given.text(2).unwrap_or_default()))
+        }
+        "INDEX_COL" => {
+            let table = named(0);
+            let column = table.as_ref().and_then(|table| {
+                let index = table.indexes.iter().find(|index| Some(index.id.0) == given.int(1))?;
+                let key = index.keys.get(usize::try_from(given.int(2)? - 1).ok()?)?;
+                Some(table.columns[key.column_index].name.clone())
+            });
+            optional(column, text)
+        }
+        "IDENT_CURRENT" => optional(named(0).and_then(|table| ident_current(session, &table)), |v| Scalar::Decimal(i128::from(v))),
+        "IDENT_SEED" => optional(named(0).and_then(|table| identity_of(&table)), |i| Scalar::Decimal(i128::from(i.seed))),
+        "IDENT_INCR" => optional(named(0).and_then(|table| identity_of(&table)), |i| Scalar::Decimal(i128::from(i.increment))),
+        _ => return None,
+    })
+}
+
+fn identity_of(table: &TableDef) -> Option<thawdb_catalog::IdentityDef> {
+    table.columns.iter().find_map(|column| column.identity)
+}
+
+/// The last identity value of a table, or its seed before the first.
+pub(crate) fn ident_current(session: &SessionState, table: &TableDef) -> Option<i64> {
+    let column = session.identity_column(table.database, table.id).ok()?;
+    let open = session.storage_of(table.database).ok()?;
+    Some(open.counters.last_identity(table.id, column).unwrap_or(column.definition.seed))
+}
+
+fn of_principals(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
+    let logins = || session.engine.master.lock().logins.clone();
+    let by_name = |name: Option<&str>| logins().into_values().find(|login| name.is_some_and(|n| login.name.eq_ignore_ascii_case(n)));
+    Some(match name {
+        "SUSER_ID" => optional(by_name(given.text(0)), |login| Scalar::Int(login.id)),
+        "SUSER_NAME" => optional(logins().get(&given.int(0)?), |login| text(login.name.clone())),
+        "SUSER_SID" => optional(by_name(given.text(0)), |login| Scalar::Binary(login.sid)),
+        "SUSER_SNAME" => {
+            let Some(Scalar::Binary(sid)) = given.0.first() else { return Some(Scalar::Null) };
+            optional(logins().into_values().find(|login| login.sid == *sid), |login| text(login.name))
+        }
+        "USER_ID" | "DATABASE_PRINCIPAL_ID" => {
+            let catalog = catalog_of(session, None)?;
+            optional(given.text(0).and_then(|name| catalog.user(name)), |user| Scalar::Int(user.id))
+        }
+        "USER_NAME" => {
+            let catalog = catalog_of(session, None)?;
+            optional(given.int(0).and_then(|id| catalog.users.get(&id)), |user| text(user.name.clone()))
+        }
+        // The one who is here is sa: dbo in every database, member of sysadmin.
+        "IS_MEMBER" | "IS_ROLEMEMBER" => match given.text(0)?.to_ascii_lowercase().as_str() {
+            "db_owner" | "public" => Scalar::Int(1),
+            role => optional(catalog_of(session, None)?.user(role).filter(|user| user.kind == b'R'), |_| Scalar::Int(0)),
+        },
+        "IS_SRVROLEMEMBER" => match given.text(0)?.to_ascii_lowercase().as_str() {
+            "sysadmin" | "public" => Scalar::Int(1),
+            "serveradmin" | "securityadmin" | "processadmin" | "setupadmin" | "bulkadmin" | "diskadmin" | "dbcreator" => Scalar::Int(0),
+            _ => Scalar::Null,
+        },
+        "HAS_PERMS_BY_NAME" => Scalar::Int(1),
+        "PERMISSIONS" => Scalar::Int(i32::MAX),
+        _ => return None,
+    })
+}
+
+fn of_files(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
+    let record = session.database.record();
+    let position = |wanted: Option<&str>| {
+        let at = record.files.iter().position(|file| wanted.is_some_and(|w| file.name.eq_ignore_ascii_case(w)))?;
+        i32::try_from(at + 1).ok()
+    };
+    Some(match name {
+        "FILE_ID" => optional(position(given.text(0)).and_then(|id| i16::try_from(id).ok()), Scalar::SmallInt),
+        "FILE_IDEX" => optional(position(given.text(0)), Scalar::Int),
+        "FILE_NAME" => {
+            let file = given.int(0).and_then(|id| usize::try_from(id - 1).ok()).and_then(|at| record.files.get(at));
+            optional(file, |file| text(file.name.clone()))
+        }
+        "FILEGROUP_ID" => {
+            let group = record.filegroups.iter().find(|(_, name)| given.text(0).is_some_and(|g| g.eq_ignore_ascii_case(name)));
+            optional(group, |(id, _)| Scalar::Int(i32::from(*id)))
+        }
+        "FILEGROUP_NAME" => {
+            let group = record.filegroups.iter().find(|(id, _)| given.int(0) == Some(i32::from(*id)));
+            optional(group, |(_, name)| text(name.clone()))
+        }
+        _ => return None,
+    })
+}
+
+/// The type of a value that a property function gives, for callers that need one.
+pub(crate) const PROPERTY_TYPE: SqlType = SqlType::nvarchar(128);

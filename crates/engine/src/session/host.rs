@@ -1,0 +1,146 @@
+//! The session as a running statement sees it: the doors that `query` states in `context`.
+
+use crate::instance::counters::{IdentityColumn, IdentityError, identity_overflow};
+use crate::messages::message;
+use crate::session::globals;
+use crate::session::state::SessionState;
+use crate::session::temporary::VARIABLES_ID;
+use std::any::Any;
+use std::sync::Arc;
+use thawdb_catalog::{Catalog, DatabaseId, ObjectId};
+use thawdb_device::Env;
+use thawdb_query::context::{SessionInfo, StatementHost};
+use thawdb_storage::{ReadView, StorageError, Txn};
+use thawdb_types::{Scalar, SqlError};
+
+impl SessionInfo for SessionState {
+    fn global(&self, name: &str) -> Result<Scalar, SqlError> {
+        globals::global(self, name)
+    }
+
+    fn now_utc_ticks(&self) -> i64 {
+        self.now_ticks
+    }
+
+    fn local_offset_minutes(&self) -> i32 {
+        self.engine.config.env.clock.local_offset_minutes()
+    }
+
+    fn date_first(&self) -> u8 {
+        self.options.date_first
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        self.engine.config.env.random.fill(bytes);
+    }
+
+    fn database(&self) -> DatabaseId {
+        self.database.id
+    }
+
+    fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>> {
+        self.tables(database)
+    }
+
+    fn database_id(&self, name: &str) -> Option<DatabaseId> {
+        self.engine.database_named(name).map(|open| open.id)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl StatementHost for SessionState {
+    fn read_view(&self, database: DatabaseId) -> Result<ReadView, SqlError> {
+        if let Some(view) = self.views.lock().get(&database.0) {
+            return Ok(view.clone());
+        }
+        let open = self.storage_of(database)?;
+        let own = if database == VARIABLES_ID { self.variable_rows.existing(open.id.0) } else { self.transactions.existing(open.id.0) };
+        let view = open.storage.read_view(own.map(|part| &part.txn));
+        self.views.lock().insert(database.0, view.clone());
+        Ok(view)
+    }
+
+    fn txn(&mut self, database: DatabaseId) -> Result<&mut Txn, SqlError> {
+        self.part(database).map(|part| &mut part.txn)
+    }
+
+    fn next_identity(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<i64, SqlError> {
+        let (open, column) = (self.storage_of(database)?, self.identity_column(database, table)?);
+        let first = open.counters.next_identity(&open, table, column, count);
+        first.map_err(|error| self.identity_failure(database, column, error))
+    }
+
+    fn note_identity(&mut self, database: DatabaseId, table: ObjectId, value: i64) -> Result<(), SqlError> {
+        let (open, column) = (self.storage_of(database)?, self.identity_column(database, table)?);
+        let noted = open.counters.note_identity(&open, table, column, value);
+        noted.map_err(|error| self.identity_failure(database, column, error))
+    }
+
+    fn set_last_identity(&mut self, value: i64) {
+        self.last_identity = Some(value);
+        self.frame_mut().scope_identity = Some(value);
+    }
+
+    fn next_row_number(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<u64, SqlError> {
+        let open = self.storage_of(database)?;
+        open.counters.next_row_number(&open, table, count).map_err(|error| self.storage_failure(database, error))
+    }
+
+    fn identity_insert(&self, database: DatabaseId, table: ObjectId) -> bool {
+        self.options.identity_insert == Some((database, table))
+    }
+
+    fn check_cancelled(&self) -> Result<(), SqlError> {
+        self.check()
+    }
+
+    fn variable(&self, index: usize) -> Scalar {
+        self.frame().variables[index].value.clone()
+    }
+
+    fn set_variable(&mut self, index: usize, value: Scalar) {
+        self.frame_mut().variables[index].value = value;
+    }
+
+    fn info(&mut self, message: SqlError) {
+        self.infos.push(message);
+    }
+
+    fn session(&self) -> &dyn SessionInfo {
+        self
+    }
+
+    fn memory_grant_bytes(&self) -> usize {
+        // A quarter of the instance's memory for one statement, as SQL Server's default resource group grants.
+        usize::try_from(self.engine.config.memory_bytes_max / 4).unwrap_or(usize::MAX)
+    }
+
+    fn storage_error(&self, database: DatabaseId, error: StorageError) -> SqlError {
+        self.storage_failure(database, error)
+    }
+
+    fn env(&self) -> &Env {
+        &self.engine.config.env
+    }
+}
+
+impl SessionState {
+    /// The identity column of a table; 8106 if it has none.
+    pub(crate) fn identity_column(&self, database: DatabaseId, table: ObjectId) -> Result<IdentityColumn, SqlError> {
+        let table = self.table(database, table).ok_or_else(|| message(208, &[&table.0]))?;
+        let of = |column: &thawdb_catalog::ColumnDef| {
+            column.identity.map(|definition| IdentityColumn { definition, sql_type: column.sql_type })
+        };
+        table.columns.iter().find_map(of).ok_or_else(|| message(8106, &[&table.name]))
+    }
+
+    fn identity_failure(&self, database: DatabaseId, column: IdentityColumn, error: IdentityError) -> SqlError {
+        match error {
+            IdentityError::Overflow => identity_overflow(&column.sql_type),
+            IdentityError::Storage(error) => self.storage_failure(database, error),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A session: one client's state, and the doors through which it asks for work.
+//!
+//! ```text
+//! Session ── execute(text) ─────────► frame ─► Interpreter over the batch
+//!         ── execute_rpc(name) ─────► procedures
+//!         ── begin/commit/... ──────► batch::transactions
+//!         ── bulk_load() ───────────► BulkLoader ─► exec::bulk_insert
+//! ```
+//!
+//! A panic in a statement is caught here: the client is told 3624, the work is rolled back, the session ends. Nothing
+//! below is left locked by it: storage's own latches abort the process instead.
+
+pub(crate) mod bulk;
+pub(crate) mod frame;
+pub(crate) mod functions;
+pub(crate) mod globals;
+pub(crate) mod host;
+pub(crate) mod isolation;
+pub(crate) mod options;
+pub(crate) mod prepared;
+pub(crate) mod properties;
+pub(crate) mod state;
+pub(crate) mod temporary;
+pub(crate) mod transaction;
+
+use crate::api::parameter::Parameter;
+use crate::api::sink::{DoneKind, EnvChange, ResultSink};
+use crate::batch::execute::{Caller, run_batch};
+use crate::batch::outbox::Outbox;
+use crate::batch::transactions;
+use crate::instance::Engine;
+use crate::messages::message;
+use crate::storage_error::internal;
+use state::SessionState;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use thawdb_types::SqlError;
+
+pub use bulk::BulkLoader;
+pub use isolation::Isolation;
+
+/// Cancels what a session is doing, from another thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// The running statement ends at its next check, with a `done` that says `cancelled`. No effect on an idle session:
+    /// the mark is taken away when the next call begins.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// One client's session. Calls run on the caller's thread, one at a time. Dropping it rolls back and ends it.
+pub struct Session {
+    state: Box<SessionState>,
+}
+
+/// How a call ended, for its last completion.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CallEnd {
+    pub(crate) failed: bool,
+    pub(crate) cancelled: bool,
+}
+
+impl Session {
+    pub(crate) fn new(state: SessionState) -> Self {
+        Self { state: Box::new(state) }
+    }
+
+    /// `@@SPID`.
+    pub fn id(&self) -> i16 {
+        self.state.ticket.id
+    }
+
+    /// The engine it belongs to.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.state.engine
+    }
+
+    /// Name of the database in use.
+    pub fn database(&self) -> String {
+        self.state.database.name()
+    }
+
+    /// What cancels this session's statements.
+    pub fn cancel_token(&self) -> CancelToken {
+        CancelToken(self.state.ticket.cancelled.clone())
+    }
+
+    /// Whether an error of severity 20 or KILL has ended the session: the connection must be closed.
+    pub fn is_ended(&self) -> bool {
+        self.state.ended || self.state.ticket.is_killed() || self.state.engine.is_closed()
+    }
+
+    /// Runs a batch. Everything it says goes to `sink`.
+    pub fn execute(&mut self, text: &str, parameters: &[Parameter], sink: &mut dyn ResultSink) {
+        self.call(text, DoneKind::Statement, sink, |state, out| run_batch(state, out, text, parameters));
+    }
+
+    /// Calls a procedure by name (`sp_executesql`, `sp_prepare`, `sp_execute`, `sp_unprepare`, `sp_prepexec`, ...).
+    /// Output parameters come back through `return_value`.
+    pub fn execute_rpc(&mut self, procedure: &str, parameters: &[Parameter], sink: &mut dyn ResultSink) {
+        self.call(procedure, DoneKind::Procedure, sink, |state, out| {
+            out.depth = 1;
+            crate::procedures::call_rpc(state, out, procedure, parameters)
+        });
+    }
+
+    /// Puts the session back as after login: rolls back, drops temporary tables, default options (the connection
+    /// reset that pooling drivers ask for). `keep_transaction` leaves the transaction open.
+    pub fn reset(&mut self, keep_transaction: bool, sink: &mut dyn ResultSink) {
+        let state = &mut *self.state;
+        let mut out = Outbox::new(sink);
+        if !keep_transaction {
+            // What cannot be rolled back now is read through as aborted later; the session is clean either way.
+            let _ = state.rollback_work();
+            let _ = crate::ddl::temporary::drop_all(state);
+        }
+        state.frames.clear();
+        state.options = options::Options::default();
+        state.prepared = prepared::PreparedTexts::default();
+        state.bulk = None;
+        (state.last_error, state.row_count, state.last_identity) = (0, 0, None);
+        let old = state.database.name();
+        if state.database.id != state.login_database
+            && let Some(open) = state.engine.database(state.login_database)
+            && state.use_database(open).is_ok()
+        {
+            out.env_change(&EnvChange::Database { old, new: state.database.name() });
+        }
+        out.env_change(&EnvChange::ResetConnection);
+    }
+
+    /// Begins a transaction on the client's behalf. The descriptor reaches the sink as an environment change.
+    pub fn begin_transaction(&mut self, isolation: Option<Isolation>, name: &str, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        if let Some(isolation) = isolation {
+            if !isolation.is_built() {
+                return Err(crate::messages::unsupported_option(format!("TRANSACTION ISOLATION LEVEL {}", isolation.words())));
+            }
+            self.state.options.isolation = isolation;
+        }
+        let name = (!name.is_empty()).then_some(name);
+        transactions::begin(&mut self.state, &mut Outbox::new(sink), name)
+    }
+
+    /// Commits; with `begin_next` begins another at once.
+    pub fn commit_transaction(&mut self, begin_next: bool, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        let mut out = Outbox::new(sink);
+        transactions::commit(&mut self.state, &mut out)?;
+        if begin_next { transactions::begin(&mut self.state, &mut out, None) } else { Ok(()) }
+    }
+
+    /// Rolls back the transaction, or to the savepoint `name` if it is not empty; with `begin_next` begins another.
+    pub fn rollback_transaction(&mut self, name: &str, begin_next: bool, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
+        let mut out = Outbox::new(sink);
+        let name = (!name.is_empty()).then_some(name);
+        transactions::rollback(&mut self.state, &mut out, name)?;
+        if begin_next { transactions::begin(&mut self.state, &mut out, None) } else { Ok(()) }
+    }
+
+    /// Marks a savepoint.
+    pub fn save_transaction(&mut self, name: &str) -> Result<(), SqlError> {
+        transactions::save(&mut self.state, name)
+    }
+
+    /// The loader that the last batch, an `INSERT BULK` statement, announced. 4002 if there was none.
+    pub fn bulk_load(&mut self) -> Result<BulkLoader<'_>, SqlError> {
+        bulk::begin(&mut self.state)
+    }
+
+    fn call(
+        &mut self,
+        text: &str,
+        kind: DoneKind,
+        sink: &mut dyn ResultSink,
+        work: impl FnOnce(&mut SessionState, &mut Outbox<'_>) -> CallEnd,
+    ) {
+        let state = &mut *self.state;
+        let mut out = Outbox::new(sink);
+        // A cancellation that came too late for the last call must not end this one; KILL is never taken back.
+        if !state.ticket.is_killed() {
+            state.ticket.cancelled.store(false, Ordering::Release);
+        }
+        state.note_start(text);
+        let end = catch_unwind(AssertUnwindSafe(|| work(state, &mut out)));
+        let end = end.unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            out.message(&internal(what.unwrap_or("panic").to_owned()));
+            state.frames.clear();
+            let _ = state.rollback_work();
+            state.ended = true;
+            CallEnd { failed: true, cancelled: false }
+        });
+        if state.ticket.is_killed() {
+            out.message(&message(596, &[]));
+            let _ = state.rollback_work();
+            state.ended = true;
+        }
+        state.note_end();
+        out.finish(kind, end.failed, end.cancelled);
+    }
+}
+
+impl SessionState {
+    /// Lets others see that a call runs.
+    fn note_start(&mut self, text: &str) {
+        let now = self.engine.now_datetime();
+        let mut facts = self.ticket.facts.lock();
+        facts.running = true;
+        facts.request_start = now;
+        facts.command = "EXECUTE";
+        facts.text = Arc::from(text);
+    }
+
+    fn note_end(&mut self) {
+        let now = self.engine.now_datetime();
+        let mut facts = self.ticket.facts.lock();
+        facts.running = false;
+        facts.request_end = now;
+        facts.command = "AWAITING COMMAND";
+        facts.transaction_count = i32::try_from(self.transactions.count).unwrap_or(i32::MAX);
+        facts.row_count = self.row_count;
+        facts.last_error = self.last_error;
+        facts.prepared_count = self.prepared.len();
+    }
+}

@@ -1,0 +1,175 @@
+//! SERVERPROPERTY, DATABASEPROPERTYEX, OBJECTPROPERTY, COLUMNPROPERTY and their kin. An unknown property is NULL.
+
+use crate::session::state::SessionState;
+use thawdb_catalog::{ColumnDef, IndexDef, ObjectId};
+use thawdb_types::{Collation, Scalar};
+
+fn text(value: impl Into<String>) -> Scalar {
+    Scalar::Text(value.into())
+}
+
+fn flag(value: bool) -> Scalar {
+    Scalar::Int(i32::from(value))
+}
+
+/// SERVERPROPERTY: texts, as the binder types it.
+pub(crate) fn server(session: &SessionState, property: &str) -> Scalar {
+    let config = &session.engine.config;
+    let folder = || text(format!("{}/", config.data_folder.display()));
+    match property.to_ascii_lowercase().as_str() {
+        "productversion" => text("16.0.1000.6"),
+        "productlevel" => text("RTM"),
+        "productmajorversion" => text("16"),
+        "productminorversion" => text("0"),
+        "productbuild" => text("1000"),
+        "resourceversion" => text("16.00.1000"),
+        "edition" => text("Developer Edition (64-bit)"),
+        "editionid" => text("-2117995310"),
+        "engineedition" => text("3"),
+        "servername" => text(config.server_name.clone()),
+        "machinename" | "computernamephysicalnetbios" => text(config.server_name.split('\\').next().unwrap_or_default()),
+        "instancename" => Scalar::Null,
+        "collation" => text(Collation::DEFAULT.name()),
+        "collationid" => text("872468488"),
+        "lcid" => text("1033"),
+        "sqlcharset" => text("1"),
+        "sqlcharsetname" => text("iso_1"),
+        "sqlsortorder" => text("52"),
+        "sqlsortordername" => text("nocase_iso"),
+        "comparisonstyle" => text("196609"),
+        "isclustered" | "ishadrenabled" | "isfulltextinstalled" | "isintegratedsecurityonly" | "isxtpsupported" | "issingleuser"
+        | "islocaldb" | "isbigdatacluster" | "isadvancedanalyticsinstalled" | "ispolybaseinstalled" | "filestreamconfiguredlevel"
+        | "filestreameffectivelevel" | "istempdbmetadatamemoryoptimized" => text("0"),
+        "processid" => text(std::process::id().to_string()),
+        "instancedefaultdatapath" | "instancedefaultlogpath" | "instancedefaultbackuppath" => folder(),
+        "buildclrversion" => text("v4.0.30319"),
+        _ => Scalar::Null,
+    }
+}
+
+/// CONNECTIONPROPERTY.
+pub(crate) fn connection(session: &SessionState, property: &str) -> Scalar {
+    let facts = session.ticket.facts.lock().clone();
+    match property.to_ascii_lowercase().as_str() {
+        "net_transport" | "physical_net_transport" => text(if facts.client_address.starts_with('<') { "Shared memory" } else { "TCP" }),
+        "protocol_type" => text("TSQL"),
+        "auth_scheme" => text("SQL"),
+        "client_net_address" => text(facts.client_address),
+        _ => Scalar::Null,
+    }
+}
+
+/// SESSIONPROPERTY.
+pub(crate) fn session(session: &SessionState, property: &str) -> Scalar {
+    let options = &session.options;
+    match property.to_ascii_lowercase().as_str() {
+        "ansi_nulls" => flag(options.ansi_nulls),
+        "ansi_padding" => flag(options.ansi_padding),
+        "ansi_warnings" => flag(options.ansi_warnings),
+        "arithabort" => flag(options.arithmetic_abort),
+        "concat_null_yields_null" => flag(options.concat_null_yields_null),
+        "numeric_roundabort" => flag(options.numeric_round_abort),
+        "quoted_identifier" => flag(options.quoted_identifier),
+        _ => Scalar::Null,
+    }
+}
+
+/// DATABASEPROPERTYEX: texts, as the binder types it.
+pub(crate) fn database(session: &SessionState, name: &str, property: &str) -> Scalar {
+    let Some(open) = session.engine.database_named(name) else { return Scalar::Null };
+    let record = open.record();
+    let option = |name: &str, default: &str| record.properties.get(name).cloned().unwrap_or_else(|| default.to_owned());
+    let switch = |name: &str| text(if option(name, "OFF") == "ON" { "1" } else { "0" });
+    match property.to_ascii_lowercase().as_str() {
+        "collation" => text(Collation::DEFAULT.name()),
+        "recovery" => text(option("RECOVERY", "FULL")),
+        "status" => text("ONLINE"),
+        "updateability" => text("READ_WRITE"),
+        "useraccess" => text("MULTI_USER"),
+        "version" => text("957"),
+        "comparisonstyle" => text("196609"),
+        "lcid" => text("1033"),
+        "sqlsortorder" => text("52"),
+        "isansinulldefault" => switch("ANSI_NULL_DEFAULT"),
+        "isansinullsenabled" => switch("ANSI_NULLS"),
+        "isansipaddingenabled" => switch("ANSI_PADDING"),
+        "isansiwarningsenabled" => switch("ANSI_WARNINGS"),
+        "isarithmeticabortenabled" => switch("ARITHABORT"),
+        "isquotedidentifiersenabled" => switch("QUOTED_IDENTIFIER"),
+        "isnullconcat" => switch("CONCAT_NULL_YIELDS_NULL"),
+        "isautocreatestatistics" => text(if option("AUTO_CREATE_STATISTICS", "ON") == "ON" { "1" } else { "0" }),
+        "isautoupdatestatistics" => text(if option("AUTO_UPDATE_STATISTICS", "ON") == "ON" { "1" } else { "0" }),
+        "isautoclose" | "isautoshrink" | "isinstandby" | "isclosecursorsoncommitenabled" | "isfulltextenabled" | "ispublished"
+        | "issubscribed" | "ismergepublished" | "isrecursivetriggersenabled" | "isnumericroundabortenabled" | "istornpagedetectionenabled"
+        | "isxtpsupported" | "issyncwithbackup" | "isparameterizationforced" => text("0"),
+        _ => Scalar::Null,
+    }
+}
+
+/// OBJECTPROPERTY of a table or a view of the system.
+pub(crate) fn object(session: &SessionState, id: i32, property: &str) -> Scalar {
+    let table = session.table(session.database.id, ObjectId(id));
+    let property = property.to_ascii_lowercase();
+    if crate::views::name_of(id).is_some() {
+        return match property.as_str() {
+            "isview" | "issystemtable" | "ismsshipped" => flag(property != "issystemtable"),
+            "istable" | "isusertable" | "isprocedure" => flag(false),
+            _ => Scalar::Null,
+        };
+    }
+    let Some(table) = table else { return Scalar::Null };
+    let has = |test: fn(&IndexDef) -> bool| flag(table.indexes.iter().any(test));
+    match property.as_str() {
+        "isusertable" | "istable" => flag(true),
+        "isview" | "isprocedure" | "isscalarfunction" | "istablefunction" | "isinlinefunction" | "istrigger" | "ismsshipped"
+        | "issystemtable" | "tablehasforeignkey" | "tablehasforeignref" | "tablehascheckcnst" | "tablehastimestamp" | "tableisfake"
+        | "tabletextinrowlimit" | "tableismemoryoptimized" | "tabletemporaltype" | "isencrypted" | "tablehasactivefulltextindex" => {
+            flag(false)
+        }
+        "tablehasprimarykey" => has(|index| index.primary_key),
+        "tablehasuniquecnst" => has(|index| index.unique_constraint),
+        "tablehasclustindex" => has(|index| index.id.0 == 1),
+        "tablehasnonclustindex" => has(|index| index.id.0 > 1),
+        "tablehasindex" => has(|index| index.id.0 > 0),
+        "tablehasidentity" => flag(table.columns.iter().any(|column| column.identity.is_some())),
+        "tablehasdefaultcnst" => flag(table.columns.iter().any(|column| column.default.is_some())),
+        "schemaid" => Scalar::Int(table.schema.0),
+        "ownerid" => Scalar::Int(1),
+        "isansinullson" | "isquotedidenton" | "isansipadded" => flag(true),
+        "cardinality" => Scalar::Null,
+        _ => Scalar::Null,
+    }
+}
+
+/// COLUMNPROPERTY.
+pub(crate) fn column(column: &ColumnDef, property: &str) -> Scalar {
+    match property.to_ascii_lowercase().as_str() {
+        "allowsnull" => flag(column.nullable),
+        "columnid" => Scalar::Int(column.id.0),
+        "isidentity" => flag(column.identity.is_some()),
+        "isidnotforrepl" | "iscomputed" | "isrowguidcol" | "issparse" | "ishidden" | "isfulltextindexed" | "isoutparam" | "iscolumnset"
+        | "isxmlindexable" => flag(false),
+        "precision" => Scalar::Int(match column.sql_type.length() {
+            Some(length) => i32::from(length),
+            None => i32::from(column.sql_type.precision()),
+        }),
+        "scale" => Scalar::Int(i32::from(column.sql_type.scale())),
+        "charmaxlen" => column.sql_type.length().map_or(Scalar::Int(-1), |length| Scalar::Int(i32::from(length))),
+        "usesansitrim" => flag(true),
+        _ => Scalar::Null,
+    }
+}
+
+/// INDEXPROPERTY.
+pub(crate) fn index(index: &IndexDef, property: &str) -> Scalar {
+    match property.to_ascii_lowercase().as_str() {
+        "indexid" => Scalar::Int(index.id.0),
+        "isclustered" => flag(index.id.0 == 1),
+        "isunique" => flag(index.unique),
+        "isdisabled" | "ishypothetical" | "isstatistics" | "isautostatistics" | "ispadindex" | "isfulltextkey" | "iscolumnstore"
+        | "ispagelockdisallowed" | "isrowlockdisallowed" => flag(false),
+        "indexfillfactor" => Scalar::Int(0),
+        "indexdepth" => Scalar::Null,
+        _ => Scalar::Null,
+    }
+}

@@ -1,0 +1,199 @@
+//! A session's transaction: one of storage for each database it has written, begun, marked and ended together.
+//!
+//! ```text
+//! count 0   autocommit: every statement's work is committed or undone with the statement
+//! count n   BEGIN TRANSACTION was said n times; the work ends with the n-th COMMIT or any ROLLBACK
+//! doomed    only ROLLBACK is left (XACT_STATE() = -1)
+//! ```
+//!
+//! 1. A definition changed by an open transaction is seen by its session alone: the changed catalog waits in
+//!    [`DatabaseTxn::catalog`] and is published after the commit, never before (`commit`).
+//! 2. A [`Mark`] takes rows, definitions and temporary tables back together (`rollback_to`).
+//!
+//! Failure: databases commit one after another, in order of their numbers; a crash or error between two leaves the first
+//! committed. Log space is checked by storage before, so that this needs a device failing in that moment.
+
+use crate::instance::database::OpenDatabase;
+use crate::session::temporary::TempTables;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thawdb_catalog::{DatabaseCatalog, ObjectId};
+use thawdb_storage::{Savepoint, StorageError, Txn};
+
+/// What is done to a table's counters once its change is committed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnCommit {
+    /// TRUNCATE: the identity begins again at its seed.
+    ResetIdentity(ObjectId),
+    /// DROP: the counters are forgotten.
+    Forget(ObjectId),
+}
+
+/// A transaction's part in one database.
+pub(crate) struct DatabaseTxn {
+    pub(crate) database: Arc<OpenDatabase>,
+    pub(crate) txn: Txn,
+    start: Savepoint,
+    /// The catalog with this transaction's changes, if it changed definitions.
+    pub(crate) catalog: Option<Arc<DatabaseCatalog>>,
+    pub(crate) on_commit: Vec<OnCommit>,
+}
+
+/// A point to which everything can be taken back.
+#[derive(Clone)]
+pub(crate) struct Mark {
+    databases: Vec<(i32, Savepoint, Option<Arc<DatabaseCatalog>>, usize)>,
+    temp: TempTables,
+}
+
+/// The transaction state of a session.
+#[derive(Default)]
+pub(crate) struct Transactions {
+    databases: BTreeMap<i32, DatabaseTxn>,
+    /// `@@TRANCOUNT`.
+    pub(crate) count: u32,
+    pub(crate) doomed: bool,
+    /// Name given to the outermost BEGIN TRANSACTION.
+    pub(crate) name: Option<String>,
+    /// What the client calls it; 0 outside a transaction.
+    pub(crate) descriptor: u64,
+    savepoints: Vec<(String, Mark)>,
+    temp_before: Option<TempTables>,
+}
+
+impl Transactions {
+    /// The part in `database`, begun if need be.
+    pub(crate) fn part(&mut self, database: &Arc<OpenDatabase>) -> &mut DatabaseTxn {
+        self.databases.entry(database.id.0).or_insert_with(|| {
+            let txn = database.storage.begin();
+            let start = txn.savepoint();
+            DatabaseTxn { database: database.clone(), txn, start, catalog: None, on_commit: Vec::new() }
+        })
+    }
+
+    /// The part in a database, if it has one.
+    pub(crate) fn existing(&self, database: i32) -> Option<&DatabaseTxn> {
+        self.databases.get(&database)
+    }
+
+    /// Whether anything has been written anywhere.
+    pub(crate) fn has_written(&self) -> bool {
+        self.databases.values().any(|d| d.txn.id().is_some())
+    }
+
+    /// XACT_STATE().
+    pub(crate) fn state(&self) -> i16 {
+        match (self.count, self.doomed) {
+            (0, _) => 0,
+            (_, true) => -1,
+            _ => 1,
+        }
+    }
+
+    /// Begins an explicit transaction at the outermost level.
+    pub(crate) fn begin(&mut self, name: Option<String>, descriptor: u64, temp: &TempTables) {
+        debug_assert_eq!(self.count, 0, "nested BEGIN only counts");
+        self.count = 1;
+        self.name = name;
+        self.descriptor = descriptor;
+        self.temp_before = Some(temp.clone());
+    }
+
+    /// The present point.
+    pub(crate) fn mark(&self, temp: &TempTables) -> Mark {
+        let databases = self.databases.iter().map(|(id, d)| (*id, d.txn.savepoint(), d.catalog.clone(), d.on_commit.len())).collect();
+        Mark { databases, temp: temp.clone() }
+    }
+
+    /// Takes everything after `mark` back.
+    pub(crate) fn rollback_to(&mut self, mark: &Mark, temp: &mut TempTables) -> Result<(), StorageError> {
+        for (id, part) in &mut self.databases {
+            match mark.databases.iter().find(|(marked, ..)| marked == id) {
+                Some((_, savepoint, catalog, actions)) => {
+                    part.txn.rollback_to(*savepoint)?;
+                    part.catalog.clone_from(catalog);
+                    part.on_commit.truncate(*actions);
+                }
+                None => {
+                    part.txn.rollback_to(part.start)?;
+                    part.catalog = None;
+                    part.on_commit.clear();
+                }
+            }
+        }
+        *temp = mark.temp.clone();
+        Ok(())
+    }
+
+    /// Marks a savepoint; a later one of the same name hides it.
+    pub(crate) fn save(&mut self, name: String, temp: &TempTables) {
+        let mark = self.mark(temp);
+        self.savepoints.push((name, mark));
+    }
+
+    /// Position of the newest savepoint of this name. Names are compared as written, as SQL Server does.
+    pub(crate) fn savepoint(&self, name: &str) -> Option<usize> {
+        self.savepoints.iter().rposition(|(saved, _)| saved == name)
+    }
+
+    /// Takes everything after a savepoint back; it stays, later ones go.
+    pub(crate) fn rollback_to_savepoint(&mut self, index: usize, temp: &mut TempTables) -> Result<(), StorageError> {
+        let mark = self.savepoints[index].1.clone();
+        self.savepoints.truncate(index + 1);
+        self.rollback_to(&mark, temp)
+    }
+
+    fn forget(&mut self) {
+        self.count = 0;
+        self.doomed = false;
+        self.name = None;
+        self.descriptor = 0;
+        self.savepoints.clear();
+        self.temp_before = None;
+    }
+
+    /// Commits everything and publishes changed definitions.
+    pub(crate) fn commit(&mut self) -> Result<(), (Arc<OpenDatabase>, StorageError)> {
+        let parts = std::mem::take(&mut self.databases);
+        self.forget();
+        for part in parts.into_values() {
+            let DatabaseTxn { database, txn, catalog, on_commit, .. } = part;
+            txn.commit().map_err(|error| (database.clone(), error))?;
+            if let Some(catalog) = catalog {
+                database.publish(catalog);
+            }
+            for action in on_commit {
+                match action {
+                    OnCommit::Forget(table) => database.counters.forget(table),
+                    OnCommit::ResetIdentity(table) => {
+                        database.counters.reset_identity(&database, table, None).map_err(|error| (database.clone(), error))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes everything back and ends the transaction.
+    pub(crate) fn rollback(&mut self, temp: &mut TempTables) -> Result<(), (Arc<OpenDatabase>, StorageError)> {
+        if let Some(before) = self.temp_before.take() {
+            *temp = before;
+        }
+        let parts = std::mem::take(&mut self.databases);
+        self.forget();
+        let mut outcome = Ok(());
+        for part in parts.into_values() {
+            if let Err(error) = part.txn.rollback() {
+                outcome = Err((part.database, error));
+            }
+        }
+        outcome
+    }
+}
+
+impl Mark {
+    /// Puts the temporary tables of the marked moment back.
+    pub(crate) fn restore_temp(&self, temp: &mut TempTables) {
+        temp.clone_from(&self.temp);
+    }
+}

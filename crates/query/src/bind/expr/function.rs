@@ -1,0 +1,199 @@
+//! Calls of functions by name: which kind it is, then arguments to their types.
+//!
+//! A name with a schema is a user's function (4121 until those exist); a bare name is an aggregate, a window function, a
+//! form of its own (ISNULL, CHOOSE, CHECKSUM(*)), or a line of [`crate::functions::signature`]; otherwise 195.
+
+use crate::algebra::{BoundExpr, BoundExprKind};
+use crate::bind::error::{error, not_built};
+use crate::bind::{Binder, coerce};
+use crate::functions::signature::{self, Arg, Class, Nulls, Out, Signature};
+use thawdb_tsql::ast::{self, Span};
+use thawdb_types::convert::{CastRule, implicit_cast};
+use thawdb_types::{Collation, MaxLength, Scalar, SqlError, SqlType};
+
+impl Binder<'_> {
+    pub(super) fn bind_call(&mut self, call: &ast::FunctionCall, span: Span) -> Result<BoundExpr, SqlError> {
+        let name = &call.name.name.text;
+        let system_schema = call.name.schema.as_ref().is_some_and(|s| s.is("sys"));
+        if !call.name.is_simple() && !system_schema {
+            let prefix = call.name.schema.as_ref().map_or("", |s| s.text.as_str());
+            let full = crate::bind::scope::shown_object(&call.name);
+            return Err(error(4121, &[&prefix, &full], span));
+        }
+        let upper = name.to_ascii_uppercase();
+        if call.over.is_some() || super::window::is_window_only(&upper) {
+            return self.bind_window_call(&upper, call, span);
+        }
+        if let Some(function) = super::aggregate::aggregate_function(&upper) {
+            return self.bind_aggregate_call(function, call, span);
+        }
+        if !call.within_group.is_empty() {
+            return Err(error(10757, &[&name], span));
+        }
+        match upper.as_str() {
+            "ISNULL" => return self.bind_isnull(&call.arguments, span),
+            "CHOOSE" => return self.bind_choose(&call.arguments, span),
+            "CHECKSUM" | "BINARY_CHECKSUM" if call.star => return self.bind_checksum_star(&upper, span),
+            "GROUPING" | "GROUPING_ID" => return Err(not_built(&upper, span)),
+            // ODBC's spellings.
+            "UCASE" if call.odbc => return self.bind_function("UPPER", &refs(&call.arguments), span),
+            "LCASE" if call.odbc => return self.bind_function("LOWER", &refs(&call.arguments), span),
+            "NOW" if call.odbc => return self.bind_function("GETDATE", &[], span),
+            "CURDATE" if call.odbc => return self.bind_function("CURRENT_DATE", &[], span),
+            "DATABASE" if call.odbc => return self.bind_function("DB_NAME", &[], span),
+            "IFNULL" if call.odbc => return self.bind_isnull(&call.arguments, span),
+            "LENGTH" if call.odbc => return self.bind_function("LEN", &refs(&call.arguments), span),
+            "DAYOFMONTH" if call.odbc => return self.bind_function("DAY", &refs(&call.arguments), span),
+            "MOD" if call.odbc && call.arguments.len() == 2 => {
+                return self.bind_binary(ast::BinaryOp::Modulo, &call.arguments[0], &call.arguments[1], span);
+            }
+            _ => {}
+        }
+        self.bind_function(name, &refs(&call.arguments), span)
+    }
+
+    /// Binds a call of a function of the table.
+    pub(crate) fn bind_function(&mut self, name: &str, arguments: &[&ast::Expr], span: Span) -> Result<BoundExpr, SqlError> {
+        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
+        check_count(signature, arguments.len(), span)?;
+        let mut bound = Vec::with_capacity(arguments.len());
+        for (index, argument) in arguments.iter().enumerate() {
+            let wanted = signature.arguments[index.min(signature.arguments.len() - 1)];
+            bound.push(if wanted == Arg::Part { date_part(signature.name, argument)? } else { self.bind_expr(argument)? });
+        }
+        finish_call(signature, bound, span)
+    }
+
+    pub(super) fn bind_niladic(&mut self, which: ast::Niladic, span: Span) -> Result<BoundExpr, SqlError> {
+        let name = match which {
+            ast::Niladic::CurrentTimestamp => "CURRENT_TIMESTAMP",
+            ast::Niladic::CurrentDate => "CURRENT_DATE",
+            ast::Niladic::CurrentTime => return Err(error(195, &[&"CURRENT_TIME"], span)),
+            ast::Niladic::CurrentUser => "CURRENT_USER",
+            ast::Niladic::SessionUser => "SESSION_USER",
+            ast::Niladic::SystemUser => "SYSTEM_USER",
+            ast::Niladic::User => "USER",
+        };
+        self.bind_function(name, &[], span)
+    }
+
+    pub(super) fn bind_trim(
+        &mut self,
+        side: Option<ast::TrimSide>,
+        characters: Option<&ast::Expr>,
+        source: &ast::Expr,
+        span: Span,
+    ) -> Result<BoundExpr, SqlError> {
+        let name = match side {
+            Some(ast::TrimSide::Leading) => "LTRIM",
+            Some(ast::TrimSide::Trailing) => "RTRIM",
+            Some(ast::TrimSide::Both) | None => "TRIM",
+        };
+        let arguments: Vec<&ast::Expr> = std::iter::once(source).chain(characters).collect();
+        self.bind_function(name, &arguments, span)
+    }
+
+    fn bind_checksum_star(&mut self, name: &str, span: Span) -> Result<BoundExpr, SqlError> {
+        let tables = self.levels.last().map(|l| l.tables.as_slice()).unwrap_or_default();
+        let columns: Vec<_> = tables.iter().flat_map(|t| &t.columns).map(|c| self.column_expr(c.column)).collect();
+        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
+        check_count(signature, columns.len(), span)?;
+        finish_call(signature, columns, span)
+    }
+}
+
+fn refs(arguments: &[ast::Expr]) -> Vec<&ast::Expr> {
+    arguments.iter().collect()
+}
+
+fn check_count(signature: &Signature, count: usize, span: Span) -> Result<(), SqlError> {
+    let shown = signature.name.to_ascii_lowercase();
+    if (signature.required..=signature.most).contains(&count) {
+        Ok(())
+    } else if signature.required == signature.most {
+        Err(error(174, &[&shown, &signature.required], span))
+    } else {
+        Err(error(189, &[&shown, &signature.required, &signature.most], span))
+    }
+}
+
+/// The word of DATEADD and its kin; 155 for another, 1023 for what is no word.
+fn date_part(function: &str, argument: &ast::Expr) -> Result<BoundExpr, SqlError> {
+    let shown = function.to_ascii_lowercase();
+    let ast::ExprKind::Column(ast::ColumnName { table: None, column, .. }) = &argument.kind else {
+        return Err(error(1023, &[&1, &shown], argument.span));
+    };
+    let part = signature::date_part(&column.text).ok_or_else(|| error(155, &[&column.text, &shown], argument.span))?;
+    Ok(BoundExpr::literal(Scalar::Text(part.to_string()), SqlType::varchar(part.len() as u16)))
+}
+
+fn finish_call(signature: &'static Signature, bound: Vec<BoundExpr>, span: Span) -> Result<BoundExpr, SqlError> {
+    let common = signature.arguments.contains(&Arg::Common);
+    let arguments = if common {
+        coerce::unify(bound.into_iter().map(|b| (b, span)).collect(), signature.name)?.0
+    } else {
+        let last = signature.arguments.len().saturating_sub(1);
+        let each = bound.into_iter().enumerate();
+        each.map(|(i, b)| convert_argument(signature, signature.arguments[i.min(last)], i, b, span)).collect::<Result<Vec<_>, _>>()?
+    };
+    let sql_type = match signature.result {
+        Out::Type(sql_type) => sql_type,
+        Out::Same(index) => arguments[index].sql_type,
+        Out::Rule(rule) => rule(&arguments),
+    };
+    let nullable = match signature.nulls {
+        Nulls::Never => false,
+        Nulls::Maybe => true,
+        Nulls::Strict => arguments.iter().any(|a| a.nullable),
+    };
+    debug_assert!(signature.class != Class::Volatile || nullable || signature.nulls == Nulls::Never);
+    Ok(BoundExpr { kind: BoundExprKind::Function { name: signature.name, arguments }, sql_type, nullable })
+}
+
+fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: BoundExpr, span: Span) -> Result<BoundExpr, SqlError> {
+    let from = bound.sql_type;
+    let invalid = || error(8116, &[&from.message_name(), &(index + 1), &signature.name.to_ascii_lowercase()], span);
+    let to = |bound: BoundExpr, target: SqlType| {
+        if bound.is_null() || from == target || implicit_cast(&from, &target) == CastRule::Allowed {
+            coerce::convert(bound, target, span)
+        } else {
+            Err(invalid())
+        }
+    };
+    let display = |t: &SqlType| SqlType::varchar(t.length().unwrap_or(8000).clamp(1, 8000));
+    match wanted {
+        Arg::Part | Arg::Any | Arg::Common => Ok(bound),
+        Arg::Text | Arg::TextOrBinary if from.is_text() => Ok(bound),
+        Arg::TextOrBinary if from.is_binary() => Ok(bound),
+        Arg::Text | Arg::TextOrBinary if bound.is_null() => to(bound, SqlType::varchar(1)),
+        Arg::Text | Arg::TextOrBinary if from.is_binary() => to(bound, display(&from)),
+        Arg::Text | Arg::TextOrBinary => to(bound, SqlType::varchar(8000)),
+        Arg::Concat if from.is_text() => Ok(bound),
+        Arg::Concat if bound.is_null() => to(bound, SqlType::varchar(1)),
+        Arg::Concat => to(bound, SqlType::varchar(signature::display_length(&from).clamp(1, 8000) as u16)),
+        Arg::Unicode => {
+            let collation = from.collation().unwrap_or(Collation::DEFAULT);
+            let length = if from.is_large() { MaxLength::Max } else { MaxLength::Limited(4000) };
+            if from.is_unicode() && !matches!(from, SqlType::NText { .. }) {
+                return Ok(bound);
+            }
+            to(bound, SqlType::NVarChar { length, collation })
+        }
+        Arg::Int => to(bound, SqlType::Int),
+        Arg::BigInt => to(bound, SqlType::BigInt),
+        Arg::Float => to(bound, SqlType::Float),
+        Arg::Bit => to(bound, SqlType::Bit),
+        Arg::Number if from.is_numeric() && from != SqlType::Bit => Ok(bound),
+        Arg::Number => to(bound, SqlType::Float),
+        Arg::Date if from.is_date_time() => Ok(bound),
+        Arg::Date => to(bound, SqlType::DateTime),
+        Arg::Offset if from.is_date_time() => Ok(bound),
+        Arg::Offset if from.is_text() => to(bound, SqlType::DateTimeOffset { scale: 7 }),
+        Arg::Offset => to(bound, SqlType::DateTime),
+        Arg::Binary if from.is_binary() => Ok(bound),
+        Arg::Binary => {
+            let length = from.length().map_or(MaxLength::Max, |n| MaxLength::Limited(if from.is_unicode() { n.saturating_mul(2) } else { n }));
+            Ok(coerce::cast(bound, SqlType::VarBinary { length }))
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! One SELECT: FROM, WHERE, GROUP BY, HAVING, the list, windows, DISTINCT, ORDER BY, TOP, in that order.
+//!
+//! ```text
+//! from ─ Filter(where) ─ Aggregate ─ Filter(having) ─ Window* ─ Project ─ Distinct ─ Sort ─ Limit
+//! ```
+
+use super::group::{GroupCheck, Grouping};
+use super::order::OrderKey;
+use super::{BoundQuery, OutputName, Tail};
+use crate::algebra::{BoundExpr, BoundExprKind, BoundSortKey, ColumnRef, Rel};
+use crate::bind::error::{error, not_built};
+use crate::bind::expr::binary;
+use crate::bind::{Binder, Clause, Level, PendingWindow, coerce};
+use thawdb_tsql::ast::{self, AssignOp, BinaryOp, ExprKind, SelectItem, Span};
+use thawdb_types::SqlError;
+
+/// An item of the select list.
+pub(super) struct Item {
+    pub expr: BoundExpr,
+    pub name: String,
+    pub span: Span,
+}
+
+/// The operator inside `+=` and its kin.
+pub(crate) fn assign_operator(op: AssignOp) -> Option<BinaryOp> {
+    Some(match op {
+        AssignOp::Set => return None,
+        AssignOp::Add => BinaryOp::Add,
+        AssignOp::Subtract => BinaryOp::Subtract,
+        AssignOp::Multiply => BinaryOp::Multiply,
+        AssignOp::Divide => BinaryOp::Divide,
+        AssignOp::Modulo => BinaryOp::Modulo,
+        AssignOp::BitAnd => BinaryOp::BitAnd,
+        AssignOp::BitOr => BinaryOp::BitOr,
+        AssignOp::BitXor => BinaryOp::BitXor,
+    })
+}
+
+impl Binder<'_> {
+    pub(super) fn bind_select(&mut self, select: &ast::Select, tail: Tail<'_>) -> Result<BoundQuery, SqlError> {
+        self.levels.push(Level::new());
+        let bound = self.bind_select_level(select, tail);
+        self.levels.pop();
+        bound
+    }
+
+    fn bind_select_level(&mut self, select: &ast::Select, tail: Tail<'_>) -> Result<BoundQuery, SqlError> {
+        let mut rel = self.bind_from(&select.from)?;
+        if let Some(condition) = &select.where_ {
+            let predicates = self.within(Clause::Where, |b| b.bind_condition(condition))?.conjuncts();
+            rel = rel.filter(predicates);
+        }
+        self.level().named_windows.clone_from(&select.windows);
+        let grouping = select.group_by.as_ref().map(|g| self.bind_group_by(g, select.span)).transpose()?;
+        let (mut items, mut assignments) = self.within(Clause::Select, |b| b.bind_items(&select.items))?;
+        if !assignments.is_empty() && !items.is_empty() {
+            return Err(error(141, &[], select.span));
+        }
+        let having = select.having.as_ref().map(|h| self.within(Clause::Having, |b| b.bind_condition(h))).transpose()?;
+        let mut order = self.bind_order(tail.order_by, &items)?;
+        let grouped = grouping.is_some() || having.is_some() || !self.level().aggregates.is_empty();
+        let mut having = having.map_or_else(Vec::new, BoundExpr::conjuncts);
+        if grouped {
+            let grouping = grouping.unwrap_or_default();
+            let mut parts = Parts { items: &mut items, assignments: &mut assignments, having: &mut having, order: &mut order };
+            rel = self.group(rel, &grouping, &mut parts, select)?;
+        }
+        rel = rel.filter(having);
+        rel = self.plan_windows(rel);
+        if !assignments.is_empty() {
+            return self.finish_assignments(rel, assignments, order, select, tail);
+        }
+        self.finish_select(rel, items, order, select, tail)
+    }
+
+    fn bind_items(&mut self, items: &[SelectItem]) -> Result<(Vec<Item>, Vec<(usize, BoundExpr)>), SqlError> {
+        let mut bound = Vec::with_capacity(items.len());
+        let mut assignments = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::Wildcard { table, span } => self.bind_wildcard(table.as_ref(), *span, &mut bound)?,
+                SelectItem::Expr { expr, alias } => {
+                    let value = self.bind_expr(expr)?;
+                    let name = alias.as_ref().map_or_else(|| self.natural_name(expr, &value), |a| a.text.clone());
+                    bound.push(Item { expr: value, name, span: expr.span });
+                }
+                SelectItem::Assign { variable, op, value } => {
+                    let (index, sql_type) =
+                        self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
+                    let mut expr = self.bind_expr(value)?;
+                    if let Some(op) = assign_operator(*op) {
+                        let before = BoundExpr::new(BoundExprKind::Variable(index), sql_type);
+                        expr = binary(op, before, expr, value.span)?;
+                    }
+                    assignments.push((index, coerce::assign(expr, sql_type, value.span)?));
+                }
+            }
+        }
+        Ok((bound, assignments))
+    }
+
+    /// The name of an item without alias: a column's own, none for an expression.
+    fn natural_name(&self, expr: &ast::Expr, value: &BoundExpr) -> String {
+        match &expr.kind {
+            ExprKind::Column(name) => match value.as_column() {
+                Some(column) => self.column_name(column).unwrap_or_else(|| name.column.text.clone()),
+                None => name.column.text.clone(),
+            },
+            ExprKind::Paren(inner) => self.natural_name(inner, value),
+            ExprKind::Pseudo { .. } => value.as_column().and_then(|c| self.column_name(c)).unwrap_or_default(),
+            _ => String::new(),
+        }
+    }
+
+    fn column_name(&self, column: ColumnRef) -> Option<String> {
+        self.levels.iter().rev().flat_map(|l| &l.tables).flat_map(|t| &t.columns).find(|c| c.column == column).map(|c| c.name.clone())
+    }
+
+    fn bind_wildcard(&mut self, table: Option<&ast::ObjectName>, span: Span, items: &mut Vec<Item>) -> Result<(), SqlError> {
+        let tables = &self.level().tables;
+        if tables.is_empty() {
+            return Err(error(263, &[], span));
+        }
+        let wanted: Vec<_> = tables.iter().filter(|t| table.is_none_or(|name| t.is_called(name))).cloned().collect();
+        if wanted.is_empty() {
+            let name = table.map(crate::bind::scope::shown_object).unwrap_or_default();
+            return Err(error(107, &[&name], span));
+        }
+        for column in wanted.iter().flat_map(|t| &t.columns) {
+            items.push(Item { expr: self.column_expr(column.column), name: column.name.clone(), span });
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, rel: Rel, grouping: &Grouping, parts: &mut Parts<'_>, select: &ast::Select) -> Result<Rel, SqlError> {
+        let tables = self.level().tables.clone();
+        let check = |message: i32, span: Span| GroupCheck { grouping, tables: &tables, message, span };
+        for item in parts.items.iter_mut() {
+            check(8120, item.span).apply(&mut item.expr)?;
+        }
+        for (_, expr) in parts.assignments.iter_mut() {
+            check(8120, select.span).apply(expr)?;
+        }
+        let having_span = select.having.as_ref().map_or(select.span, |h| h.span);
+        for expr in parts.having.iter_mut() {
+            check(8121, having_span).apply(expr)?;
+        }
+        for (key, _) in parts.order.iter_mut() {
+            if let OrderKey::Expr(expr) = key {
+                check(8127, select.span).apply(expr)?;
+            }
+        }
+        let mut windows = std::mem::take(&mut self.level().windows);
+        for window in &mut windows {
+            let own = window.function.exprs_mut().into_iter().chain(&mut window.partition);
+            for expr in own.chain(window.order.iter_mut().map(|k| &mut k.expr)) {
+                check(8120, select.span).apply(expr)?;
+            }
+        }
+        let aggregates = std::mem::take(&mut self.level().aggregates);
+        self.level().windows = windows;
+        Ok(self.aggregate(rel, grouping, aggregates))
+    }
+
+    /// One Window operator per distinct partition and order.
+    fn plan_windows(&mut self, mut rel: Rel) -> Rel {
+        let mut pending = std::mem::take(&mut self.level().windows);
+        while !pending.is_empty() {
+            let first = pending.remove(0);
+            let (same, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(|w| same_window(w, &first));
+            pending = rest;
+            let functions = std::iter::once((first.column, first.function)).chain(same.into_iter().map(|w| (w.column, w.function)));
+            rel = Rel::Window { input: Box::new(rel), partition: first.partition, order: first.order, functions: functions.collect() };
+        }
+        rel
+    }
+
+    fn finish_select(
+        &mut self,
+        mut rel: Rel,
+        items: Vec<Item>,
+        order: Vec<(OrderKey, bool)>,
+        select: &ast::Select,
+        tail: Tail<'_>,
+    ) -> Result<BoundQuery, SqlError> {
+        let mut exprs: Vec<(ColumnRef, BoundExpr)> = Vec::with_capacity(items.len());
+        let mut outputs = Vec::with_capacity(items.len());
+        for item in items {
+            if select.distinct && item.expr.sql_type.is_incomparable() {
+                return Err(error(421, &[&item.expr.sql_type.message_name()], item.span));
+            }
+            let column = self.name_expr(&item.name, &item.expr);
+            if !exprs.iter().any(|(c, _)| *c == column) {
+                exprs.push((column, item.expr));
+            }
+            outputs.push(OutputName { name: item.name, column });
+        }
+        let mut keys = Vec::with_capacity(order.len());
+        for (key, descending) in order {
+            let column = match key {
+                OrderKey::Output(index) => outputs[index].column,
+                OrderKey::Expr(_) if select.distinct => return Err(error(145, &[], select.span)),
+                OrderKey::Expr(expr) => {
+                    let column = self.name_expr("", &expr);
+                    if !exprs.iter().any(|(c, _)| *c == column) {
+                        exprs.push((column, expr));
+                    }
+                    column
+                }
+            };
+            keys.push(BoundSortKey { expr: self.column_expr(column), descending });
+        }
+        rel = Rel::Project { input: Box::new(rel), exprs };
+        if select.distinct {
+            rel = Rel::Distinct { input: Box::new(rel) };
+        }
+        if !keys.is_empty() {
+            rel = Rel::Sort { input: Box::new(rel), keys: keys.clone() };
+        }
+        let rel = self.limit(rel, select.top.as_ref(), tail.offset, keys)?;
+        Ok(BoundQuery { rel, outputs, assignments: Vec::new() })
+    }
+
+    /// SELECT @v = ...: values are computed row by row above order and limit, since they may read what was assigned before.
+    fn finish_assignments(
+        &mut self,
+        mut rel: Rel,
+        assignments: Vec<(usize, BoundExpr)>,
+        order: Vec<(OrderKey, bool)>,
+        select: &ast::Select,
+        tail: Tail<'_>,
+    ) -> Result<BoundQuery, SqlError> {
+        if tail.usage != super::QueryUse::Statement {
+            return Err(error(10734, &[], select.span));
+        }
+        if select.distinct {
+            return Err(not_built("SELECT DISTINCT with assignments", select.span));
+        }
+        let keys: Vec<_> = order
+            .into_iter()
+            .map(|(key, descending)| match key {
+                OrderKey::Expr(expr) => BoundSortKey { expr, descending },
+                OrderKey::Output(_) => BoundSortKey { expr: BoundExpr::null(), descending },
+            })
+            .collect();
+        if !keys.is_empty() {
+            rel = Rel::Sort { input: Box::new(rel), keys: keys.clone() };
+        }
+        rel = self.limit(rel, select.top.as_ref(), tail.offset, keys)?;
+        Ok(BoundQuery { rel, outputs: Vec::new(), assignments })
+    }
+}
+
+/// What grouping rewrites.
+struct Parts<'p> {
+    items: &'p mut Vec<Item>,
+    assignments: &'p mut Vec<(usize, BoundExpr)>,
+    having: &'p mut Vec<BoundExpr>,
+    order: &'p mut Vec<(OrderKey, bool)>,
+}
+
+fn same_window(a: &PendingWindow, b: &PendingWindow) -> bool {
+    let keys = |x: &[BoundSortKey], y: &[BoundSortKey]| {
+        x.len() == y.len() && x.iter().zip(y).all(|(a, b)| a.descending == b.descending && a.expr.same(&b.expr))
+    };
+    a.partition.len() == b.partition.len() && a.partition.iter().zip(&b.partition).all(|(x, y)| x.same(y)) && keys(&a.order, &b.order)
+}

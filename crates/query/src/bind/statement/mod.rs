@@ -1,0 +1,125 @@
+//! Statements: one file each.
+
+mod delete;
+mod insert;
+mod output;
+mod select;
+mod target;
+mod update;
+
+use crate::algebra::{BoundExpr, ColumnRef, Rel};
+use crate::bind::query::OutputName;
+use std::sync::Arc;
+use thawdb_catalog::{ColumnDef, TableDef};
+use thawdb_tsql::ast;
+
+/// A bound statement.
+#[derive(Debug)]
+pub enum BoundStmt {
+    /// Rows for the client.
+    Query {
+        /// The rows.
+        rel: Rel,
+        /// Their columns.
+        outputs: Vec<OutputName>,
+    },
+    /// SELECT @v = ...
+    Assign {
+        /// The rows the values are computed over.
+        rel: Rel,
+        /// Variable and value, in order.
+        assignments: Vec<(usize, BoundExpr)>,
+    },
+    /// SELECT INTO.
+    SelectInto {
+        /// The rows.
+        rel: Rel,
+        /// Their columns.
+        outputs: Vec<OutputName>,
+        /// The new table's name.
+        table: ast::ObjectName,
+        /// The new table's columns.
+        columns: Vec<ColumnDef>,
+    },
+    /// INSERT.
+    Insert(Box<BoundInsert>),
+    /// UPDATE.
+    Update(Box<BoundUpdate>),
+    /// DELETE.
+    Delete(Box<BoundDelete>),
+}
+
+/// A bound INSERT.
+#[derive(Debug)]
+pub struct BoundInsert {
+    /// Where to.
+    pub table: Arc<TableDef>,
+    /// The rows.
+    pub input: Rel,
+    /// Position in the table and column of the input.
+    pub values: Vec<(usize, ColumnRef)>,
+    /// Position in the table and default of columns not among `values`.
+    pub defaults: Vec<(usize, BoundExpr)>,
+    /// OUTPUT.
+    pub output: Option<BoundOutput>,
+}
+
+/// A bound UPDATE.
+#[derive(Debug)]
+pub struct BoundUpdate {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The rows to change, each once.
+    pub input: Rel,
+    /// The locator.
+    pub locator: ColumnRef,
+    /// Present values of all the table's columns.
+    pub old: Vec<ColumnRef>,
+    /// Position in the table and new value.
+    pub assignments: Vec<(usize, BoundExpr)>,
+    /// `@v = ...`: over deleted, inserted and input columns.
+    pub variables: Vec<(usize, BoundExpr)>,
+    /// OUTPUT; its inserted columns are there also when only `variables` needs them.
+    pub output: Option<BoundOutput>,
+    /// Columns that stand for the new row in `variables` and `output`.
+    pub inserted: Vec<ColumnRef>,
+}
+
+/// A bound DELETE.
+#[derive(Debug)]
+pub struct BoundDelete {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The rows to delete, each once.
+    pub input: Rel,
+    /// The locator.
+    pub locator: ColumnRef,
+    /// Values of all the table's columns.
+    pub old: Vec<ColumnRef>,
+    /// OUTPUT.
+    pub output: Option<BoundOutput>,
+}
+
+/// A bound OUTPUT clause.
+#[derive(Debug)]
+pub struct BoundOutput {
+    /// Columns that stand for the new row, by position in the table; empty for DELETE.
+    pub inserted: Vec<ColumnRef>,
+    /// Columns that stand for the old row; empty for INSERT.
+    pub deleted: Vec<ColumnRef>,
+    /// Name and value of each item.
+    pub items: Vec<(String, BoundExpr)>,
+    /// INTO: the table, position in it of each item, defaults of its other columns.
+    pub into: Option<OutputInto>,
+}
+
+/// Where OUTPUT INTO puts its rows.
+#[derive(Debug)]
+pub struct OutputInto {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// Position in the table of each item.
+    pub targets: Vec<usize>,
+    /// Position and default of its other columns.
+    pub defaults: Vec<(usize, BoundExpr)>,
+}

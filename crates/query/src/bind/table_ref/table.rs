@@ -1,0 +1,175 @@
+//! Tables and views by name, table variables, and their hints.
+
+use super::BoundTable;
+use crate::algebra::{ColumnInfo, Get, Rel};
+use crate::bind::error::{error, not_built};
+use crate::bind::objects::Object;
+use crate::bind::query::QueryUse;
+use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
+use crate::bind::Binder;
+use crate::phys::RowSource;
+use std::sync::Arc;
+use thawdb_catalog::TableDef;
+use thawdb_tsql::ast::{self, IndexReference, TableHint};
+use thawdb_types::SqlError;
+
+/// Views within views: the number SQL Server has.
+const VIEW_DEPTH_MAX: u32 = 32;
+
+impl Binder<'_> {
+    pub(super) fn bind_named_table(&mut self, named: &ast::NamedTable) -> Result<BoundTable, SqlError> {
+        if named.system_time.is_some() {
+            return Err(not_built("FOR SYSTEM_TIME", named.name.span));
+        }
+        if named.sample.is_some() {
+            return Err(not_built("TABLESAMPLE", named.name.span));
+        }
+        if let Some(index) = self.find_cte(&named.name) {
+            let bound = self.bind_cte(index)?;
+            let name = named.alias.as_ref().map_or(named.name.name.text.as_str(), |a| a.text.as_str());
+            return Ok((bound.rel, vec![super::derived_scope(&bound.outputs, name)]));
+        }
+        match self.find_object(&named.name)? {
+            Object::Table(table) => self.table_reference(table, Some(&named.name), named.alias.as_ref(), &named.hints),
+            Object::Source { source, schema } => self.source_reference(source, &schema, named),
+            Object::View { query, schema } => self.view_reference(&query, &schema, named),
+        }
+    }
+
+    pub(super) fn bind_table_variable(
+        &mut self,
+        variable: &ast::Variable,
+        alias: Option<&ast::Ident>,
+        hints: &[TableHint],
+    ) -> Result<BoundTable, SqlError> {
+        let table = self.cx.table_variable(&variable.name).ok_or_else(|| error(1087, &[&variable.name], variable.span))?;
+        let (rel, mut scope) = self.table_reference(table, None, alias, hints)?;
+        if alias.is_none() {
+            scope[0].name.clone_from(&variable.name);
+        }
+        Ok((rel, scope))
+    }
+
+    /// A reference to a base table, with columns of its own.
+    pub(crate) fn table_reference(
+        &mut self,
+        table: Arc<TableDef>,
+        name: Option<&ast::ObjectName>,
+        alias: Option<&ast::Ident>,
+        hints: &[TableHint],
+    ) -> Result<BoundTable, SqlError> {
+        self.depend(&table, false);
+        let mut columns = Vec::with_capacity(table.columns.len());
+        let mut offered = Vec::with_capacity(table.columns.len());
+        for (index, column) in table.columns.iter().enumerate() {
+            let id = self.columns.push(ColumnInfo {
+                name: column.name.clone(),
+                sql_type: column.sql_type,
+                nullable: column.nullable,
+                identity: column.identity.is_some(),
+            });
+            columns.push((index, id));
+            offered.push(ScopeColumn { name: column.name.clone(), column: id });
+        }
+        let scope = ScopeTable {
+            name: alias.map_or_else(|| name.map_or_else(|| table.name.clone(), |n| n.name.text.clone()), |a| a.text.clone()),
+            alias: alias.is_some(),
+            schema: table.schema_name.clone(),
+            database: name.and_then(|n| n.database.as_ref()).map(|d| d.text.clone()),
+            columns: offered,
+            base: Some(table.clone()),
+            qualified_only: false,
+        };
+        let mut get = Get { table, columns, for_update: false, index_hint: None, force_seek: false };
+        for hint in hints {
+            apply_hint(&mut get, hint, self.statement)?;
+        }
+        Ok((Rel::Get(Box::new(get)), vec![scope]))
+    }
+
+    fn source_reference(&mut self, source: Arc<dyn RowSource>, schema: &str, named: &ast::NamedTable) -> Result<BoundTable, SqlError> {
+        let alias = named.alias.as_ref();
+        let (rel, columns) = self.source_columns(source, Vec::new());
+        let scope = ScopeTable {
+            name: alias.map_or_else(|| named.name.name.text.clone(), |a| a.text.clone()),
+            alias: alias.is_some(),
+            schema: schema.to_string(),
+            database: named.name.database.as_ref().map(|d| d.text.clone()),
+            columns,
+            base: None,
+            qualified_only: false,
+        };
+        Ok((rel, vec![scope]))
+    }
+
+    pub(super) fn source_columns(
+        &mut self,
+        source: Arc<dyn RowSource>,
+        arguments: Vec<crate::algebra::BoundExpr>,
+    ) -> (Rel, Vec<ScopeColumn>) {
+        let mut columns = Vec::new();
+        let mut offered = Vec::new();
+        for (index, column) in source.columns().iter().enumerate() {
+            let id = self.columns.add(column.name.clone(), column.sql_type, column.nullable);
+            columns.push((index, id));
+            offered.push(ScopeColumn { name: column.name.clone(), column: id });
+        }
+        (Rel::Source { source, arguments, columns }, offered)
+    }
+
+    fn view_reference(&mut self, query: &ast::Query, schema: &str, named: &ast::NamedTable) -> Result<BoundTable, SqlError> {
+        if self.views_deep >= VIEW_DEPTH_MAX {
+            return Err(error(217, &[&"view", &VIEW_DEPTH_MAX], named.name.span));
+        }
+        self.views_deep += 1;
+        let levels = std::mem::take(&mut self.levels);
+        let ctes = std::mem::take(&mut self.ctes);
+        let bound = self.bind_query(query, QueryUse::Derived);
+        (self.levels, self.ctes) = (levels, ctes);
+        self.views_deep -= 1;
+        let bound = bound?;
+        let alias = named.alias.as_ref();
+        let mut scope = super::derived_scope(&bound.outputs, alias.map_or(named.name.name.text.as_str(), |a| a.text.as_str()));
+        scope.alias = alias.is_some();
+        scope.schema = schema.to_string();
+        scope.database = named.name.database.as_ref().map(|d| d.text.clone());
+        Ok((bound.rel, vec![scope]))
+    }
+}
+
+fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Result<(), SqlError> {
+    match hint {
+        TableHint::Word(word) if matches!(word.as_str(), "UPDLOCK" | "XLOCK") => get.for_update = true,
+        // Every other word changes how rows are locked or read ahead, never which rows there are.
+        TableHint::Word(_) | TableHint::Value(..) => {}
+        TableHint::Index(indexes) => {
+            if let [one] = indexes.as_slice() {
+                get.index_hint = Some(find_index(get, one, span)?);
+            }
+        }
+        TableHint::ForceSeek(index) => {
+            get.force_seek = true;
+            if let Some((index, _)) = index {
+                get.index_hint = Some(find_index(get, index, span)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn find_index(get: &Get, reference: &IndexReference, span: ast::Span) -> Result<usize, SqlError> {
+    let table = &get.table;
+    match reference {
+        IndexReference::Number(0) => Ok(0),
+        IndexReference::Number(number) => table
+            .indexes
+            .iter()
+            .position(|i| i.id.0 == *number)
+            .ok_or_else(|| error(307, &[number, &format!("{}.{}", table.schema_name, table.name)], span)),
+        IndexReference::Name(name) => table
+            .indexes
+            .iter()
+            .position(|i| i.name.as_ref().is_some_and(|n| same_name(n, &name.text)))
+            .ok_or_else(|| error(308, &[&name.text, &format!("{}.{}", table.schema_name, table.name)], span)),
+    }
+}

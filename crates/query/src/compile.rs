@@ -1,0 +1,216 @@
+//! The door of plan production: a statement's tree in, a plan out.
+//!
+//! ```text
+//! ast::Stmt ── bind ──► BoundStmt (algebra) ── optimize ──► lower ──► Compiled { phys::Node, ... }
+//! ```
+//!
+//! Invariants: compiling changes nothing and reads no rows; everything a plan depends on besides the text is named in
+//! [`Compiled::dependencies`], so that a cache knows when a plan is stale; the same inputs give the same plan.
+//!
+//! Locks: none; catalogs are immutable snapshots. Failure: a [`SqlError`] with SQL Server's number and the line of what
+//! is wrong. What the language has and we have not built yet is refused by 40517-free, honest numbers: see `bind::error`.
+
+use crate::algebra::Columns;
+use crate::bind::statement::BoundStmt;
+use crate::bind::{Binder, error};
+use crate::context::SessionInfo;
+use crate::expr::Expr;
+use crate::optimize;
+use crate::phys::{Node, OutputColumn, RowSource};
+use std::sync::Arc;
+use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, TableDef};
+use thawdb_tsql::ast;
+use thawdb_types::{SqlError, SqlType};
+
+/// Session options that change what a text means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// SET ANSI_NULLS: off makes `= NULL` mean `IS NULL`.
+    pub ansi_nulls: bool,
+    /// SET CONCAT_NULL_YIELDS_NULL.
+    pub concat_null_yields_null: bool,
+    /// SET ANSI_NULL_DFLT_ON: columns of SELECT INTO and CREATE TABLE.
+    pub ansi_null_default: bool,
+    /// Optional rewrites; off gives the plan as written, which must have the same result.
+    pub rewrite: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { ansi_nulls: true, concat_null_yields_null: true, ansi_null_default: true, rewrite: true }
+    }
+}
+
+/// What compiling asks of the session above.
+pub trait CompileContext {
+    /// Catalogs, the current database, facts of the session.
+    fn session(&self) -> &dyn SessionInfo;
+    /// The user's default schema.
+    fn default_schema(&self) -> &str {
+        "dbo"
+    }
+    /// Options that change what a text means.
+    fn settings(&self) -> Settings {
+        Settings::default()
+    }
+    /// Position and type of a variable or parameter; the name has its `@`.
+    fn variable(&self, name: &str) -> Option<(usize, SqlType)>;
+    /// A catalog or management view, by its schema and name (`sys`, `INFORMATION_SCHEMA`; `dbo` for `sysobjects`).
+    fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
+        let _ = (database, schema, name);
+        None
+    }
+    /// A table-valued function, by its schema (empty if none was written) and name.
+    fn table_function(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
+        let _ = (database, schema, name);
+        None
+    }
+    /// A view's query.
+    fn view(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<ast::Query>> {
+        let _ = (database, schema, name);
+        None
+    }
+    /// The table behind a local or global temporary name, which begins with `#`.
+    fn temp_table(&self, name: &str) -> Option<Arc<TableDef>> {
+        let _ = name;
+        None
+    }
+    /// The table behind a table variable; the name has its `@`.
+    fn table_variable(&self, name: &str) -> Option<Arc<TableDef>> {
+        let _ = name;
+        None
+    }
+    /// Whether SET IDENTITY_INSERT is ON for the table.
+    fn identity_insert(&self, table: &TableDef) -> bool {
+        let _ = table;
+        false
+    }
+    /// Rows a table has, about; `None` if nobody knows.
+    fn row_count(&self, table: &TableDef) -> Option<u64> {
+        let _ = table;
+        None
+    }
+}
+
+/// A table that a plan depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dependency {
+    /// Its database.
+    pub database: DatabaseId,
+    /// Version of that database's catalog when the plan was made.
+    pub catalog_version: u64,
+    /// The table.
+    pub table: ObjectId,
+    /// Whether the plan changes its rows.
+    pub writes: bool,
+}
+
+/// What running a compiled statement means to the client.
+#[derive(Debug, Clone)]
+pub enum CompiledKind {
+    /// Rows go to the client; the count of rows is told.
+    Rows,
+    /// Variables are assigned; the count of rows is told.
+    Assign,
+    /// Rows of a table were inserted. With `output` rows go to the client as well.
+    Insert {
+        /// OUTPUT without INTO.
+        output: bool,
+    },
+    /// Rows of a table were updated.
+    Update {
+        /// OUTPUT without INTO.
+        output: bool,
+    },
+    /// Rows of a table were deleted.
+    Delete {
+        /// OUTPUT without INTO.
+        output: bool,
+    },
+    /// SELECT INTO: make the table with these columns, then run [`insert_all`] of the node into it.
+    SelectInto {
+        /// The name as written.
+        table: ast::ObjectName,
+        /// Definitions of its columns.
+        columns: Vec<ColumnDef>,
+    },
+}
+
+/// A statement ready to run.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// The plan.
+    pub node: Node,
+    /// What its running means.
+    pub kind: CompiledKind,
+    /// Columns of the rows for the client; empty if there are none.
+    pub columns: Vec<OutputColumn>,
+    /// What the plan depends on, sorted.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// Compiles a query or a statement that changes rows: SELECT, INSERT, UPDATE, DELETE.
+///
+/// # Errors
+/// What is wrong with the statement, as SQL Server would say it.
+pub fn compile(stmt: &ast::Stmt, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
+    let mut binder = Binder::new(cx, stmt.span.line);
+    let bound = match &stmt.kind {
+        ast::StmtKind::Select(query) => binder.bind_select_statement(query)?,
+        ast::StmtKind::Insert(insert) => binder.bind_insert(insert)?,
+        ast::StmtKind::Update(update) => binder.bind_update(update)?,
+        ast::StmtKind::Delete(delete) => binder.bind_delete(delete)?,
+        _ => return Err(error::not_built("this statement", stmt.span)),
+    };
+    finish(bound, binder, cx)
+}
+
+fn finish(bound: BoundStmt, binder: Binder<'_>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
+    let (columns, dependencies) = binder.finish();
+    let mut compiled = optimize::plan_statement(bound, columns, cx)?;
+    compiled.dependencies = dependencies;
+    Ok(compiled)
+}
+
+/// Compiles an expression outside a query: of IF, WHILE, SET, DECLARE, PRINT, RETURN. A condition has type `bit`;
+/// subqueries may be inside.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn bind_scalar(expr: &ast::Expr, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
+    let mut binder = Binder::new(cx, expr.span.line);
+    let bound =
+        if expr.kind.is_condition() { binder.bind_condition(expr)? } else { binder.bind_expr(expr)? };
+    let (columns, _) = binder.finish();
+    optimize::plan_scalar(bound, columns, cx)
+}
+
+/// Like [`bind_scalar`], with the value converted to `target` as an assignment does (SET, DECLARE, arguments).
+///
+/// # Errors
+/// What is wrong with it; 206 or 257 if it does not convert by itself.
+pub fn bind_assignment(expr: &ast::Expr, target: SqlType, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
+    let mut binder = Binder::new(cx, expr.span.line);
+    let bound = binder.bind_expr(expr)?;
+    let bound = crate::bind::coerce::assign(bound, target, expr.span)?;
+    let (columns, _) = binder.finish();
+    optimize::plan_scalar(bound, columns, cx)
+}
+
+/// The DEFAULT of a column, converted to its type.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn bind_default(expr: &ast::Expr, column: &ColumnDef, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
+    let mut binder = Binder::new(cx, expr.span.line);
+    let bound = binder.bind_default_value(expr, column)?;
+    optimize::plan_scalar(bound, Columns::default(), cx)
+}
+
+/// A node that inserts all rows of `node` into `table`, column by column in order: the second half of SELECT INTO.
+pub fn insert_all(node: Node, table: Arc<TableDef>) -> Node {
+    let targets = (0..node.columns.len()).collect();
+    let rows_estimate = node.rows_estimate;
+    let kind = crate::phys::NodeKind::Insert { table, input: Box::new(node), targets, defaults: Vec::new(), output: Vec::new() };
+    Node { kind, columns: Vec::new(), rows_estimate }
+}

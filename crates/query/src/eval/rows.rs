@@ -1,0 +1,190 @@
+//! Evaluation of one row: every kind of expression, no arrays made. This is what defines the language; `vector` is a
+//! faster way to the same values.
+
+use crate::eval::{arithmetic, convert, subquery};
+use crate::exec::cx::Cx;
+use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::functions::call::Call;
+use arrow_array::ArrayRef;
+use std::cmp::Ordering;
+use thawdb_types::arithmetic::negate;
+use thawdb_types::collation::like;
+use thawdb_types::compare::{compare, compare_sql};
+use thawdb_types::{Collation, Scalar, SqlError, SqlType, scalar_at};
+
+/// A row of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct RowRef<'a> {
+    pub(crate) columns: &'a [ArrayRef],
+    pub(crate) row: usize,
+}
+
+/// Value of an expression that names no column.
+pub(crate) fn eval_free<'p>(expr: &'p Expr, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
+    eval_row(expr, RowRef { columns: &[], row: 0 }, cx)
+}
+
+/// Value of `expr` for one row.
+pub(crate) fn eval_row<'p>(expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
+    match &expr.kind {
+        ExprKind::Literal(value) => Ok(value.clone()),
+        ExprKind::Column(at) => Ok(scalar_at(row.columns[*at].as_ref(), row.row, &expr.sql_type)),
+        ExprKind::Outer { level, column } => Ok(cx.outer(*level, *column, &expr.sql_type)),
+        ExprKind::Variable(index) => Ok(cx.host.variable(*index)),
+        ExprKind::Global(name) => cx.host.global(name),
+        ExprKind::Arithmetic { op, left, right } => {
+            let (a, b) = (eval_row(left, row, cx)?, eval_row(right, row, cx)?);
+            arithmetic::scalar(*op, &a, &left.sql_type, &b, &right.sql_type, &expr.sql_type)
+        }
+        ExprKind::Negate(operand) => negate(&eval_row(operand, row, cx)?, &expr.sql_type),
+        ExprKind::BitNot(operand) => Ok(arithmetic::bit_not(&eval_row(operand, row, cx)?)),
+        ExprKind::Concat(left, right) => concat(eval_row(left, row, cx)?, eval_row(right, row, cx)?, &expr.sql_type),
+        ExprKind::Compare { op, left, right } => {
+            let (a, b) = (eval_row(left, row, cx)?, eval_row(right, row, cx)?);
+            Ok(truth(compare_with(*op, &a, &b, &left.sql_type)))
+        }
+        ExprKind::And(terms) => connect(terms, false, row, cx),
+        ExprKind::Or(terms) => connect(terms, true, row, cx),
+        ExprKind::Not(operand) => Ok(match eval_row(operand, row, cx)? {
+            Scalar::Bit(v) => Scalar::Bit(!v),
+            other => other,
+        }),
+        ExprKind::IsNull { operand, negated } => Ok(Scalar::Bit(eval_row(operand, row, cx)?.is_null() != *negated)),
+        ExprKind::InList { operand, list, negated } => in_list(operand, list, *negated, row, cx),
+        ExprKind::Like { operand, pattern, escape, negated } => {
+            let (text, pattern) = (eval_row(operand, row, cx)?, eval_row(pattern, row, cx)?);
+            let escape = escape.as_deref().map(|e| eval_row(e, row, cx)).transpose()?;
+            eval_like(&text, &pattern, escape.as_ref(), *negated, &operand.sql_type)
+        }
+        ExprKind::Case { branches, otherwise } => {
+            for (condition, result) in branches {
+                if eval_row(condition, row, cx)? == Scalar::Bit(true) {
+                    return eval_row(result, row, cx);
+                }
+            }
+            otherwise.as_deref().map_or(Ok(Scalar::Null), |e| eval_row(e, row, cx))
+        }
+        ExprKind::Convert { operand, style, attempt } => {
+            convert::scalar(eval_row(operand, row, cx)?, &operand.sql_type, &expr.sql_type, *style, *attempt)
+        }
+        ExprKind::Function { name, arguments } => call(name, arguments, expr, row, cx),
+        ExprKind::Subquery { plan, kind } => subquery::eval(plan, kind, row, cx),
+    }
+}
+
+/// A truth value as SQL has it.
+pub(super) fn truth(value: Option<bool>) -> Scalar {
+    value.map_or(Scalar::Null, Scalar::Bit)
+}
+
+/// Result of a comparison operator; `None` is unknown.
+pub(super) fn compare_with(op: CompareOp, left: &Scalar, right: &Scalar, sql_type: &SqlType) -> Option<bool> {
+    match op {
+        CompareOp::Same => Some(compare(left, right, sql_type) == Ordering::Equal),
+        CompareOp::NotSame => Some(compare(left, right, sql_type) != Ordering::Equal),
+        _ => compare_sql(left, right, sql_type).map(|order| holds(op, order)),
+    }
+}
+
+/// Whether an operator holds for values in this order.
+pub(super) fn holds(op: CompareOp, order: Ordering) -> bool {
+    match op {
+        CompareOp::Equal | CompareOp::Same => order == Ordering::Equal,
+        CompareOp::NotEqual | CompareOp::NotSame => order != Ordering::Equal,
+        CompareOp::Less => order == Ordering::Less,
+        CompareOp::LessOrEqual => order != Ordering::Greater,
+        CompareOp::Greater => order == Ordering::Greater,
+        CompareOp::GreaterOrEqual => order != Ordering::Less,
+    }
+}
+
+/// AND (`decisive` false) and OR (`decisive` true): the first decisive term ends it.
+fn connect<'p>(terms: &'p [Expr], decisive: bool, row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
+    let mut result = Scalar::Bit(!decisive);
+    for term in terms {
+        match eval_row(term, row, cx)? {
+            Scalar::Bit(value) if value == decisive => return Ok(Scalar::Bit(decisive)),
+            Scalar::Bit(_) => {}
+            _ => result = Scalar::Null,
+        }
+    }
+    Ok(result)
+}
+
+fn in_list<'p>(operand: &'p Expr, list: &'p [Expr], negated: bool, row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
+    let value = eval_row(operand, row, cx)?;
+    if value.is_null() {
+        return Ok(Scalar::Null);
+    }
+    let mut unknown = false;
+    for item in list {
+        match compare_sql(&value, &eval_row(item, row, cx)?, &operand.sql_type) {
+            Some(Ordering::Equal) => return Ok(Scalar::Bit(!negated)),
+            Some(_) => {}
+            None => unknown = true,
+        }
+    }
+    Ok(if unknown { Scalar::Null } else { Scalar::Bit(negated) })
+}
+
+fn eval_like(text: &Scalar, pattern: &Scalar, escape: Option<&Scalar>, negated: bool, sql_type: &SqlType) -> Result<Scalar, SqlError> {
+    let (Scalar::Text(text), Scalar::Text(pattern)) = (text, pattern) else { return Ok(Scalar::Null) };
+    let escape = match escape {
+        None => None,
+        Some(Scalar::Text(escape)) => Some(escape.as_str()),
+        Some(_) => return Ok(Scalar::Null),
+    };
+    let collation = sql_type.collation().unwrap_or(Collation::DEFAULT);
+    Ok(Scalar::Bit(like(text, pattern, escape, collation)? != negated))
+}
+
+/// `+` of two texts or two byte strings: NULL if either is, cut to what the result's type holds.
+pub(super) fn concat(left: Scalar, right: Scalar, sql_type: &SqlType) -> Result<Scalar, SqlError> {
+    match (left, right) {
+        (Scalar::Text(mut a), Scalar::Text(b)) => {
+            a.push_str(&b);
+            Ok(convert::cut(Scalar::Text(a), sql_type))
+        }
+        (Scalar::Binary(mut a), Scalar::Binary(b)) => {
+            a.extend(b);
+            Ok(convert::cut(Scalar::Binary(a), sql_type))
+        }
+        _ => Ok(Scalar::Null),
+    }
+}
+
+fn call<'p>(name: &'static str, arguments: &'p [Expr], expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
+    if let Some(value) = lazy_call(name, arguments, row, cx)? {
+        return Ok(value);
+    }
+    // Few functions take more than four arguments: those that do may allocate.
+    let mut values = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        values.push(eval_row(argument, row, cx)?);
+    }
+    Call { name, values: &values, arguments, result: &expr.sql_type, session: cx.host.session() }.evaluate()
+}
+
+/// Functions whose later arguments are only evaluated when they are asked for.
+fn lazy_call<'p>(name: &str, arguments: &'p [Expr], row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Option<Scalar>, SqlError> {
+    match name {
+        "ISNULL" | "COALESCE" => {
+            for argument in arguments {
+                let value = eval_row(argument, row, cx)?;
+                if !value.is_null() {
+                    return Ok(Some(value));
+                }
+            }
+            Ok(Some(Scalar::Null))
+        }
+        "IIF" => {
+            let taken = if eval_row(&arguments[0], row, cx)? == Scalar::Bit(true) { 1 } else { 2 };
+            eval_row(&arguments[taken], row, cx).map(Some)
+        }
+        "CHOOSE" => {
+            let index = eval_row(&arguments[0], row, cx)?.as_i64().and_then(|i| usize::try_from(i).ok()).filter(|i| *i > 0);
+            index.and_then(|i| arguments.get(i)).map_or(Ok(Some(Scalar::Null)), |e| eval_row(e, row, cx).map(Some))
+        }
+        _ => Ok(None),
+    }
+}

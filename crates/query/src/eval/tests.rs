@@ -1,0 +1,1 @@
+//! Vectorised against row-by-row evaluation.

@@ -1,0 +1,97 @@
+//! What a running plan carries from call to call: the host, the rows of enclosing queries, and subqueries kept open.
+//!
+//! ```text
+//! Outer { level: 1 } ─► last entry of `outer`      pushed by Apply and by subqueries around each pull of their inner
+//! Outer { level: 2 } ─► the entry before it        plan, popped again before the pull returns
+//! ```
+//! Invariant: a pull leaves the stack of outer rows as deep as it found it (`Cx::with_outer` is the only way to push).
+
+use crate::context::StatementHost;
+
+use crate::exec::{Operator, correlation};
+use crate::phys::Node;
+use arrow_array::ArrayRef;
+use std::sync::Arc;
+use thawdb_types::error::message;
+use thawdb_types::{Batch, Scalar, SqlError, SqlType, scalar_at};
+
+/// A row of an enclosing query: columns of its batch and the position.
+#[derive(Clone)]
+pub struct OuterRow {
+    /// The batch's columns.
+    pub columns: Arc<[ArrayRef]>,
+    /// Position in the batch.
+    pub row: usize,
+}
+
+/// A subquery of an expression, built once and opened again for each row.
+pub struct Subquery<'p> {
+    plan: &'p Node,
+    /// Taken out while it runs, so that it may meet itself in recursion without harm.
+    pub operator: Option<Box<dyn Operator<'p> + 'p>>,
+    /// Whether it looks at rows outside itself.
+    pub correlated: bool,
+    /// First column of all rows of a subquery that looks at nothing outside, once it has run.
+    pub rows: Option<Arc<Vec<Scalar>>>,
+}
+
+/// State of one execution that outlives a call.
+#[derive(Default)]
+pub struct CxState<'p> {
+    outer: Vec<OuterRow>,
+    subqueries: Vec<Subquery<'p>>,
+    /// An aggregate has passed over a NULL: warning 8153 at the end.
+    pub null_eliminated: bool,
+    /// Rows changed, assigned or returned.
+    pub rows_affected: u64,
+}
+
+/// One call's context.
+pub struct Cx<'p, 'h> {
+    /// The session's side.
+    pub host: &'h mut dyn StatementHost,
+    /// The execution's side.
+    pub state: &'h mut CxState<'p>,
+}
+
+impl<'p> Cx<'p, '_> {
+    /// Runs `body` with `row` as the nearest enclosing row.
+    pub fn with_outer<R>(&mut self, row: OuterRow, body: impl FnOnce(&mut Self) -> R) -> R {
+        self.state.outer.push(row);
+        let result = body(self);
+        self.state.outer.pop();
+        result
+    }
+
+    /// Value of a column of an enclosing row.
+    pub fn outer(&self, level: usize, column: usize, sql_type: &SqlType) -> Scalar {
+        let depth = self.state.outer.len();
+        let row = &self.state.outer[depth.checked_sub(level).expect("a plan refers to enclosing rows only under their Apply")];
+        scalar_at(row.columns[column].as_ref(), row.row, sql_type)
+    }
+
+    /// The kept state of a subquery, by its plan.
+    pub fn subquery(&mut self, plan: &'p Node) -> usize {
+        if let Some(found) = self.state.subqueries.iter().position(|s| std::ptr::eq(s.plan, plan)) {
+            return found;
+        }
+        let correlated = correlation::refers_outside(plan);
+        self.state.subqueries.push(Subquery { plan, operator: None, correlated, rows: None });
+        self.state.subqueries.len() - 1
+    }
+
+    /// The kept state at a position that [`Self::subquery`] gave.
+    pub fn subquery_at(&mut self, index: usize) -> &mut Subquery<'p> {
+        &mut self.state.subqueries[index]
+    }
+
+    /// Fails if `bytes` of working memory are more than the statement was granted and cannot be spilled.
+    pub fn check_memory(&self, bytes: usize) -> Result<(), SqlError> {
+        if bytes > self.host.memory_grant_bytes() { Err(message(701, &[&"default"])) } else { Ok(()) }
+    }
+}
+
+/// The columns of a batch in the form [`OuterRow`] shares.
+pub fn shared_columns(batch: &Batch) -> Arc<[ArrayRef]> {
+    batch.columns.iter().cloned().collect()
+}

@@ -1,0 +1,218 @@
+//! Running physical plans: each node becomes an operator, and rows are pulled through them batch by batch.
+//!
+//! ```text
+//! phys::Node ── build ──► Operator tree ── next ──► Batch, Batch, ... ── Execution ──► caller
+//!                              │ Cx: host (session, transaction, variables), outer rows, kept subqueries
+//! ```
+//! Invariants: 1. `next` after `None` without a new `open` is not called. 2. `open` may be called again at any time: the
+//! operator starts anew for the present outer rows (`Apply` and subqueries rely on it). 3. Each operator that loops
+//! without pulling asks for cancellation itself; scans ask once a batch, which bounds everything above them.
+//! No latch is held between calls. An error leaves the operators in an unusable state; the caller drops them and rolls
+//! the statement back. Nothing here decides between plans.
+
+pub mod batch;
+
+mod correlation;
+pub mod cx;
+
+mod aggregate;
+mod apply;
+mod assign;
+mod assignment;
+mod changed_rows;
+mod concatenate;
+mod decode;
+mod delete;
+mod distinct;
+mod filter;
+mod hash_join;
+mod insert;
+mod key_table;
+mod keys;
+mod limit;
+mod nested_loop;
+mod pairs;
+mod project;
+mod seek;
+mod set_difference;
+mod single_row;
+mod sort;
+mod sort_buffer;
+mod source_scan;
+mod table_scan;
+mod table_writer;
+mod top_n;
+mod update;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::{BATCH_ROWS, Rows};
+pub(crate) use correlation::is_row_independent;
+pub(crate) use key_table::KeyTable;
+pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
+pub use thawdb_types::Batch;
+
+use crate::context::StatementHost;
+use crate::expr::Expr;
+use crate::phys::{Node, NodeKind, OutputColumn};
+use cx::{Cx, CxState};
+use thawdb_types::error::message;
+use thawdb_types::{Scalar, SqlError};
+
+/// An operation at work.
+pub trait Operator<'p> {
+    /// Starts, or starts anew for the present outer rows and variables.
+    fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError>;
+    /// The next rows, at least one; `None` at the end.
+    fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError>;
+}
+
+/// An operator whose type does not matter.
+pub type BoxOperator<'p> = Box<dyn Operator<'p> + 'p>;
+
+/// A plan at work.
+pub struct Execution<'p> {
+    plan: &'p Node,
+    root: BoxOperator<'p>,
+    state: CxState<'p>,
+    phase: Phase,
+}
+
+#[derive(PartialEq, Eq)]
+enum Phase {
+    New,
+    Running,
+    Ended,
+}
+
+/// Prepares `plan`; nothing runs before the first [`Execution::next`].
+pub fn run<'p>(plan: &'p Node, host: &mut dyn StatementHost) -> Result<Execution<'p>, SqlError> {
+    host.check_cancelled()?;
+    Ok(Execution { plan, root: build(plan), state: CxState::default(), phase: Phase::New })
+}
+
+impl<'p> Execution<'p> {
+    /// The next rows for the client; `None` at the end. A plan that returns nothing (DML without OUTPUT, variable
+    /// assignment) does all its work in the first call.
+    pub fn next(&mut self, host: &mut dyn StatementHost) -> Result<Option<Batch>, SqlError> {
+        let mut cx = Cx { host, state: &mut self.state };
+        if self.phase == Phase::New {
+            self.phase = Phase::Running;
+            self.root.open(&mut cx)?;
+        }
+        if self.phase == Phase::Ended {
+            return Ok(None);
+        }
+        cx.host.check_cancelled()?;
+        let batch = self.root.next(&mut cx)?;
+        match &batch {
+            Some(batch) if !counts_own_rows(self.plan) => cx.state.rows_affected += batch.rows as u64,
+            Some(_) => {}
+            None => {
+                self.phase = Phase::Ended;
+                if cx.state.null_eliminated {
+                    cx.host.info(message(8153, &[]));
+                }
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Runs to the end and throws the rows away.
+    pub fn drain(&mut self, host: &mut dyn StatementHost) -> Result<(), SqlError> {
+        while self.next(host)?.is_some() {}
+        Ok(())
+    }
+
+    /// Rows returned, changed or assigned so far: what `@@ROWCOUNT` becomes.
+    pub fn rows_affected(&self) -> u64 {
+        self.state.rows_affected
+    }
+
+    /// Columns of the batches.
+    pub fn columns(&self) -> &'p [OutputColumn] {
+        &self.plan.columns
+    }
+}
+
+fn counts_own_rows(plan: &Node) -> bool {
+    matches!(plan.kind, NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } | NodeKind::AssignVariables { .. })
+}
+
+/// Value of an expression that names no column: what IF, WHILE, SET, PRINT and parameters need. Makes no array.
+pub fn eval_scalar(expr: &Expr, host: &mut dyn StatementHost) -> Result<Scalar, SqlError> {
+    let mut state = CxState::default();
+    crate::eval::eval_free(expr, &mut Cx { host, state: &mut state })
+}
+
+/// Whether a condition is true: neither false nor unknown.
+pub fn eval_condition(expr: &Expr, host: &mut dyn StatementHost) -> Result<bool, SqlError> {
+    Ok(eval_scalar(expr, host)? == Scalar::Bit(true))
+}
+
+/// The operator of a node and those below it.
+pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
+    match &node.kind {
+        NodeKind::OneRow => Box::new(values::Values::one_row()),
+        NodeKind::Values { rows } => Box::new(values::Values::new(rows, &node.columns)),
+        NodeKind::SourceScan { source, arguments, columns, residual } => {
+            Box::new(source_scan::SourceScan::new(source.as_ref(), arguments, columns, residual.as_ref(), &node.columns))
+        }
+        NodeKind::Filter { input, predicate } => Box::new(filter::Filter::new(build(input), predicate)),
+        NodeKind::Project { input, exprs } => Box::new(project::Project::new(build(input), exprs)),
+        NodeKind::Apply { left, right, kind, predicate } => Box::new(apply::Apply::new(left, right, *kind, predicate.as_ref())),
+        NodeKind::HashJoin { left, right, kind, keys, residual } => {
+            Box::new(hash_join::HashJoin::new(left, right, *kind, hash_join::JoinKeys::Exprs(keys), residual.as_ref()))
+        }
+        NodeKind::MergeJoin { left, right, kind, keys, residual } => {
+            Box::new(hash_join::HashJoin::new(left, right, *kind, hash_join::JoinKeys::Columns(keys), residual.as_ref()))
+        }
+        NodeKind::NestedLoopJoin { left, right, kind, predicate } => {
+            Box::new(nested_loop::NestedLoopJoin::new(left, right, *kind, predicate.as_ref()))
+        }
+        NodeKind::HashAggregate { input, keys, aggregates } => Box::new(aggregate::Aggregation::hashed(input, keys, aggregates)),
+        NodeKind::StreamAggregate { input, keys, aggregates } => Box::new(aggregate::Aggregation::streamed(input, keys, aggregates)),
+        NodeKind::Distinct { input } => Box::new(distinct::Distinct::new(input)),
+        NodeKind::Sort { input, keys } => Box::new(sort::Sort::new(input, keys)),
+        NodeKind::TopN { input, keys, limit, percent, with_ties } => Box::new(top_n::TopN::new(input, keys, limit, *percent, *with_ties)),
+        NodeKind::Limit { input, offset, limit, percent } => {
+            Box::new(limit::Limit::new(build(input), offset.as_ref(), limit.as_ref(), *percent))
+        }
+        NodeKind::Concatenate { inputs } => Box::new(concatenate::Concatenate::new(inputs.iter().map(build).collect())),
+        NodeKind::SetDifference { left, right, keep } => Box::new(set_difference::SetDifference::new(left, right, *keep)),
+        NodeKind::SingleRow { input } => Box::new(single_row::SingleRow::new(input)),
+        NodeKind::AssignVariables { input, assignments } => Box::new(assign::AssignVariables::new(build(input), assignments)),
+        NodeKind::TableScan { .. }
+        | NodeKind::Window { .. }
+        | NodeKind::Insert { .. }
+        | NodeKind::Update { .. }
+        | NodeKind::Delete { .. } => build_stored(node),
+    }
+}
+
+/// The operators that touch tables.
+fn build_stored(node: &Node) -> BoxOperator<'_> {
+    match &node.kind {
+        NodeKind::TableScan { .. } => Box::new(table_scan::TableScan::new(scan_spec(node).expect("the node is a scan"))),
+        NodeKind::Insert { table, input, targets, defaults, output } => {
+            Box::new(insert::Insert::new(input, insert::InsertSpec { table, targets, defaults }, output))
+        }
+        NodeKind::Update { table, input, assignments, old_columns, output } => {
+            Box::new(update::Update::new(table, input, assignments, old_columns, output))
+        }
+        NodeKind::Delete { table, input, old_columns, output } => Box::new(delete::Delete::new(table, input, old_columns, output)),
+        _ => unreachable!("only nodes that touch tables come here"),
+    }
+}
+
+/// What a scan node asks for.
+fn scan_spec(node: &Node) -> Option<table_scan::ScanSpec<'_>> {
+    match &node.kind {
+        NodeKind::TableScan { table, index, ranges, columns, residual, backward, for_update: _ } => {
+            Some(table_scan::ScanSpec { table, index: *index, ranges, columns, residual: residual.as_ref(), backward: *backward })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,334 @@
+//! Reads a table through one of its indexes: whole, in ranges, or one row by its key.
+//!
+//! ```text
+//! spans ─► scan, a leaf's rows at a time ─► blocks until a batch is full
+//!   columns of the residual predicate ─► which rows stay ─► the other columns, for those rows only
+//!   columns the index lacks: the row is looked up by its key, for rows that stay
+//! ```
+//! Invariants: 1. one view for the whole execution, so a statement never sees its own changes. 2. Rows come in index
+//! order, spans too. 3. The first batch is one leaf, so that a query that wants one row does not read twenty leaves.
+//! A COUNT(*) without predicate decodes nothing.
+//!
+//! A key of a unique first index is fetched without a scan. Cancellation is asked for once a batch. A row that an index
+//! names and that is not there is damage (824).
+
+use crate::eval::select;
+use crate::exec::batch::{BATCH_ROWS, Rows};
+use crate::exec::correlation::visit_operands;
+use crate::exec::decode::{ReadError, Wanted, decode};
+use crate::exec::seek::{Span, spans};
+use crate::exec::{Batch, Cx, Operator};
+use crate::expr::{Expr, ExprKind};
+use crate::phys::SeekRange;
+use arrow_array::{ArrayRef, NullArray};
+use arrow_buffer::BooleanBuffer;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use thawdb_catalog::{ColumnPlace, TableDef, TreeLayout};
+use thawdb_storage::{ReadView, RowBlock, Scan, ScanDirection, StorageError};
+use thawdb_types::SqlError;
+use thawdb_types::key::Damage;
+
+/// What a scan was asked for.
+pub(super) struct ScanSpec<'p> {
+    pub(super) table: &'p TableDef,
+    pub(super) index: usize,
+    pub(super) ranges: &'p [SeekRange],
+    pub(super) columns: &'p [usize],
+    pub(super) residual: Option<&'p Expr>,
+    pub(super) backward: bool,
+}
+
+pub(super) struct TableScan<'p> {
+    spec: ScanSpec<'p>,
+    layout: TreeLayout,
+    /// Layout of the rows' own tree, if columns must be looked up there.
+    rows_layout: Option<TreeLayout>,
+    wanted: Vec<Wanted>,
+    /// Output columns the residual predicate looks at.
+    residual_columns: Vec<usize>,
+    view: Option<ReadView>,
+    spans: VecDeque<Span>,
+    scan: Option<Scan>,
+    batch_rows: usize,
+}
+
+impl<'p> TableScan<'p> {
+    pub(super) fn new(spec: ScanSpec<'p>) -> Self {
+        let layout = TreeLayout::new(spec.table, spec.index);
+        let of_secondary = spec.index != 0;
+        let wanted: Vec<Wanted> = spec
+            .columns
+            .iter()
+            .map(|&column| match spec.table.columns.get(column) {
+                Some(definition) => Wanted::Column { place: layout.place(column), sql_type: definition.sql_type },
+                None => Wanted::Locator { of_secondary },
+            })
+            .collect();
+        let looks_up = wanted.iter().any(|w| matches!(w, Wanted::Column { place: ColumnPlace::Elsewhere, .. }));
+        let rows_layout = looks_up.then(|| TreeLayout::new(spec.table, 0));
+        let mut residual_columns = Vec::new();
+        if let Some(residual) = spec.residual {
+            columns_of(residual, &mut residual_columns);
+        }
+        Self { spec, layout, rows_layout, wanted, residual_columns, view: None, spans: VecDeque::new(), scan: None, batch_rows: 1 }
+    }
+
+    /// The view this execution reads by, taken at the first opening.
+    fn view(&mut self, cx: &Cx<'p, '_>) -> Result<ReadView, SqlError> {
+        if self.view.is_none() {
+            self.view = Some(cx.host.read_view(self.spec.table.database)?);
+        }
+        Ok(self.view.clone().expect("taken above"))
+    }
+
+    /// Whether `span` is one key of a unique first index.
+    fn is_one_row(&self, span: &Span) -> bool {
+        let index = &self.spec.table.indexes[self.spec.index];
+        self.spec.index == 0
+            && index.unique
+            && !index.keys.is_empty()
+            && self.spec.ranges.len() == 1
+            && self.spec.ranges[0].start.as_ref().is_some_and(|b| b.inclusive && b.values.len() == index.keys.len())
+            && self.spec.ranges[0].end.as_ref().is_some_and(|b| b.inclusive && b.values.len() == index.keys.len())
+            && span.to.as_ref().is_some_and(|to| *to == thawdb_types::key::range_end(&span.from))
+    }
+
+    /// Blocks for the next batch; empty at the end.
+    fn fetch(&mut self, view: &ReadView) -> Result<Vec<RowBlock>, StorageError> {
+        let tree = self.spec.table.indexes[self.spec.index].tree;
+        let (mut blocks, mut rows) = (Vec::new(), 0);
+        while rows < self.batch_rows {
+            let Some(scan) = &mut self.scan else {
+                let Some(span) = (if self.spec.backward { self.spans.pop_back() } else { self.spans.pop_front() }) else { break };
+                if self.is_one_row(&span) {
+                    blocks.extend(view.get(tree, &span.from)?);
+                    rows += 1;
+                    continue;
+                }
+                let direction = if self.spec.backward { ScanDirection::Backward } else { ScanDirection::Forward };
+                self.scan = Some(view.scan(tree, span.into_range(), direction)?);
+                continue;
+            };
+            match scan.next_block()? {
+                Some(block) => {
+                    rows += block.len();
+                    blocks.push(std::mem::take(block));
+                }
+                None => self.scan = None,
+            }
+        }
+        self.batch_rows = BATCH_ROWS;
+        Ok(blocks)
+    }
+
+    /// Rows of the next batch when no column is asked for.
+    fn count(&mut self, view: &ReadView) -> Result<usize, StorageError> {
+        Ok(self.fetch(view)?.iter().map(RowBlock::len).sum())
+    }
+
+    /// Rows of the table's own tree that the entries at `picks` point to.
+    fn look_up(&self, blocks: &[RowBlock], picks: &[(u32, u32)], view: &ReadView) -> Result<Vec<RowBlock>, ReadError> {
+        let tree = self.spec.table.rows().tree;
+        picks
+            .iter()
+            .map(|&(block, row)| {
+                let key = self.layout.row_key(blocks[block as usize].key(row as usize))?;
+                view.get(tree, key)?.ok_or_else(|| Damage::new("an index entry names a row that is not there").into())
+            })
+            .collect()
+    }
+
+    fn decode_batch(&mut self, blocks: &[RowBlock], view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<Batch, Failure> {
+        let rows: usize = blocks.iter().map(RowBlock::len).sum();
+        let missing: ArrayRef = Arc::new(NullArray::new(rows));
+        let mut columns: Vec<ArrayRef> = vec![missing; self.wanted.len()];
+        let mut picks: Option<Vec<(u32, u32)>> = None;
+        let residual_looks_up = self.residual_columns.iter().any(|at| self.is_elsewhere(*at));
+        if let Some(residual) = self.spec.residual.filter(|_| !residual_looks_up) {
+            for &at in &self.residual_columns {
+                columns[at] = decode(&self.layout, &self.wanted[at], blocks, None, view)?;
+            }
+            let keep = select(residual, &Batch { columns: columns.clone(), rows }, cx)?;
+            if keep.count_set_bits() < rows {
+                for &at in &self.residual_columns {
+                    let only = Batch { columns: vec![columns[at].clone()], rows };
+                    columns[at] = only.filter(&keep).columns.remove(0);
+                }
+                picks = Some(picked(blocks, &keep));
+            }
+        }
+        self.decode_rest(blocks, picks.as_deref(), &mut columns, residual_looks_up, view)?;
+        let batch = Batch::new(columns, picks.as_ref().map_or(rows, Vec::len));
+        match self.spec.residual.filter(|_| residual_looks_up) {
+            Some(residual) => {
+                let keep = select(residual, &batch, cx)?;
+                Ok(batch.filter(&keep))
+            }
+            None => Ok(batch),
+        }
+    }
+
+    fn is_elsewhere(&self, at: usize) -> bool {
+        matches!(self.wanted[at], Wanted::Column { place: ColumnPlace::Elsewhere, .. })
+    }
+
+    /// Decodes every column that the residual predicate has not decoded yet.
+    fn decode_rest(
+        &self,
+        blocks: &[RowBlock],
+        picks: Option<&[(u32, u32)]>,
+        columns: &mut [ArrayRef],
+        all: bool,
+        view: &ReadView,
+    ) -> Result<(), ReadError> {
+        let found = match &self.rows_layout {
+            Some(_) => match picks {
+                Some(picks) => self.look_up(blocks, picks, view)?,
+                None => self.look_up(blocks, &every_row(blocks), view)?,
+            },
+            None => Vec::new(),
+        };
+        for (at, wanted) in self.wanted.iter().enumerate() {
+            if !all && self.residual_columns.contains(&at) {
+                continue;
+            }
+            columns[at] = match (wanted, &self.rows_layout) {
+                (Wanted::Column { place: ColumnPlace::Elsewhere, sql_type }, Some(layout)) => {
+                    let place = layout.place(self.spec.columns[at]);
+                    decode(layout, &Wanted::Column { place, sql_type: *sql_type }, &found, None, view)?
+                }
+                _ => decode(&self.layout, wanted, blocks, picks, view)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// The newest state of one row as this scan would put it out; `None` if it lies outside the ranges or the residual
+    /// predicate is not true. `block` holds the row of the table's own tree.
+    pub(super) fn recheck(&mut self, block: RowBlock, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        let view = self.view(cx)?;
+        let database = self.spec.table.database;
+        let layout = TreeLayout::new(self.spec.table, 0);
+        let blocks = [block];
+        let mut columns = Vec::with_capacity(self.spec.columns.len());
+        for &column in self.spec.columns {
+            let wanted = match self.spec.table.columns.get(column) {
+                Some(definition) => Wanted::Column { place: layout.place(column), sql_type: definition.sql_type },
+                None => Wanted::Locator { of_secondary: false },
+            };
+            columns.push(decode(&layout, &wanted, &blocks, None, &view).map_err(|e| cx.host.storage_error(database, e.0))?);
+        }
+        let batch = Batch::new(columns, 1);
+        if !self.spec.ranges.is_empty() && !self.in_ranges(&layout, &blocks, &view, cx)? {
+            return Ok(None);
+        }
+        match self.spec.residual {
+            Some(residual) if select(residual, &batch, cx)?.count_set_bits() == 0 => Ok(None),
+            _ => Ok(Some(batch)),
+        }
+    }
+
+    /// Whether the row's key in the scan's index lies in the scan's ranges.
+    fn in_ranges(&self, layout: &TreeLayout, blocks: &[RowBlock], view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
+        let mut key = Vec::new();
+        for (own, column) in self.layout.own_key().iter().zip(&self.layout.key_columns) {
+            let wanted = Wanted::Column { place: layout.place(*column), sql_type: own.sql_type };
+            let value = decode(layout, &wanted, blocks, None, view).map_err(|e| cx.host.storage_error(self.spec.table.database, e.0))?;
+            thawdb_types::key::encode_array_value(&value, 0, own, &mut key);
+        }
+        Ok(spans(self.spec.ranges, self.layout.own_key(), cx)?.iter().any(|span| span.contains(&key)))
+    }
+}
+
+/// Reading failed, or evaluating did.
+enum Failure {
+    Read(ReadError),
+    Sql(SqlError),
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// Columns an expression names, each once.
+pub(super) fn columns_of(expr: &Expr, found: &mut Vec<usize>) {
+    match &expr.kind {
+        ExprKind::Column(at) if !found.contains(at) => found.push(*at),
+        // A subquery sees the row as its outer row: any column may be meant.
+        ExprKind::Subquery { plan, .. } => outer_columns(plan, found),
+        _ => {}
+    }
+    visit_operands(expr, &mut |operand| columns_of(operand, found));
+}
+
+fn outer_columns(plan: &crate::phys::Node, found: &mut Vec<usize>) {
+    crate::exec::correlation::columns_of_outer_row(plan, 1, &mut |column| {
+        if !found.contains(&column) {
+            found.push(column);
+        }
+    });
+}
+
+fn every_row(blocks: &[RowBlock]) -> Vec<(u32, u32)> {
+    let rows = |(at, block): (usize, &RowBlock)| (0..block.len()).map(move |row| (at as u32, row as u32));
+    blocks.iter().enumerate().flat_map(rows).collect()
+}
+
+/// Places of the rows whose bit is set.
+fn picked(blocks: &[RowBlock], keep: &BooleanBuffer) -> Vec<(u32, u32)> {
+    let mut picks = Vec::with_capacity(keep.count_set_bits());
+    let (mut block, mut start) = (0, 0);
+    for at in keep.set_indices() {
+        while at - start >= blocks[block].len() {
+            start += blocks[block].len();
+            block += 1;
+        }
+        picks.push((block as u32, (at - start) as u32));
+    }
+    picks
+}
+
+impl<'p> Operator<'p> for TableScan<'p> {
+    fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+        self.view(cx)?;
+        self.scan = None;
+        self.batch_rows = 1;
+        self.spans = match self.spec.ranges {
+            [] => VecDeque::from([Span::everything()]),
+            ranges => spans(ranges, self.layout.own_key(), cx)?.into(),
+        };
+        Ok(())
+    }
+
+    fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        let database = self.spec.table.database;
+        let view = self.view.clone().expect("opened before");
+        loop {
+            cx.host.check_cancelled()?;
+            if self.wanted.is_empty() && self.spec.residual.is_none() {
+                let rows = self.count(&view).map_err(|e| cx.host.storage_error(database, e))?;
+                return Ok((rows > 0).then(|| Batch::new(Vec::new(), rows)));
+            }
+            let blocks = self.fetch(&view).map_err(|e| cx.host.storage_error(database, e))?;
+            if blocks.is_empty() {
+                return Ok(None);
+            }
+            let batch = self.decode_batch(&blocks, &view, cx).map_err(|failure| match failure {
+                Failure::Read(error) => cx.host.storage_error(database, error.0),
+                Failure::Sql(error) => error,
+            })?;
+            if batch.rows > 0 {
+                return Ok(Some(batch));
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Opening: boot page, log, analysis, files.
+
+use super::{Missing, PendingState, RecoveryListener};
+use crate::database::{FileKind, FileSpec};
+use crate::error::StorageError;
+use crate::ids::{Lsn, PageId};
+use crate::log::{Log, MasterRecord};
+use crate::page::checksum::{Content, damage};
+use crate::page::{PAGE_BYTES, PageBytes, checksum, header};
+use crate::pool::Pool;
+use crate::record::{self, Record};
+use crate::space::layout::{BOOT, DOUBLEWRITE_PAGE, DOUBLEWRITE_PAGES, EXTENT_PAGES};
+use crate::store::Store;
+use crate::store::boot::{BootFacts, FileFacts, file_header};
+use crate::store::create::log_config;
+use crate::store::file::DataFile;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use thawdb_device::{AlignedBuf, BlockFile, DeviceErrorKind, Env, OpenMode, ReadRequest};
+
+type Copies = BTreeMap<PageId, Box<PageBytes>>;
+
+impl Store {
+    /// Opens a database by its primary file, after a clean shutdown or a crash. Its work is reading the log from the last
+    /// checkpoint on: pages are redone when they are touched ([`Store::redo_step`] goes through the rest).
+    pub fn open(
+        pool: &Arc<Pool>,
+        env: &Env,
+        name: &str,
+        number: u32,
+        primary: &Path,
+        listener: &mut dyn RecoveryListener,
+    ) -> Result<Arc<Self>, StorageError> {
+        let device = env.device.open(primary, OpenMode::Existing)?;
+        let copies = read_copies(&*device)?;
+        let facts = read_boot(&*device, &copies)?;
+        let (_, log_spec) = facts
+            .files
+            .iter()
+            .find(|(_, spec)| spec.kind == FileKind::Log)
+            .ok_or_else(|| damage(BOOT, "the boot page names no log".into()))?;
+        let log_file = env.device.open(&found_path(env, primary, log_spec), OpenMode::Existing)?;
+        let (log, master) = Log::open(log_file, log_config(log_spec), facts.stamp)?;
+        let state = analyse(&log, &master, copies, listener)?;
+        let store = Self::assemble(name, number, env, pool, Some(log));
+        store.pending.fill(state);
+        for (number, spec) in &facts.files {
+            if let FileKind::Rows { filegroup } = spec.kind {
+                let device = match number {
+                    1 => device.clone(),
+                    _ => env.device.open(&found_path(env, primary, spec), OpenMode::Existing)?,
+                };
+                store.open_data_file(*number, filegroup, spec, device, facts.stamp)?;
+            }
+        }
+        Ok(store)
+    }
+
+    fn open_data_file(
+        &self,
+        number: u16,
+        filegroup: u16,
+        spec: &FileSpec,
+        device: Arc<dyn BlockFile>,
+        stamp: u64,
+    ) -> Result<(), StorageError> {
+        let length = device.len_bytes()? / PAGE_BYTES as u64;
+        let there = u32::try_from(length).unwrap_or(u32::MAX) / EXTENT_PAGES * EXTENT_PAGES;
+        self.add_file(DataFile::new(number, filegroup, spec.clone(), device.clone(), self.register(number), there))?;
+        let facts = FileFacts::decode(&*self.read(file_header(number))?);
+        if (facts.stamp, facts.file) != (stamp, number) {
+            return Err(damage(file_header(number), format!("the file belongs to database {:#x}, file {}", facts.stamp, facts.file)));
+        }
+        if facts.pages > there {
+            // It was longer when the header was written: the file system lost the length, or somebody cut the file.
+            device.set_len(u64::from(facts.pages) * PAGE_BYTES as u64)?;
+        }
+        self.file(number)?.set_pages(facts.pages);
+        self.space.set_file(number, filegroup, facts.pages);
+        Ok(())
+    }
+}
+
+/// The path a file was made with, or, if the database was moved, its name beside the primary file.
+fn found_path(env: &Env, primary: &Path, spec: &FileSpec) -> PathBuf {
+    let beside = primary.parent().and_then(|folder| Some(folder.join(spec.path.file_name()?)));
+    match beside {
+        Some(beside) if !env.device.exists(&spec.path) => beside,
+        _ => spec.path.clone(),
+    }
+}
+
+/// Whole pages in the doublewrite region, the newest of each.
+fn read_copies(device: &dyn BlockFile) -> Result<Copies, StorageError> {
+    let mut buffer = AlignedBuf::zeroed(DOUBLEWRITE_PAGES as usize * PAGE_BYTES);
+    let read = device.read(&mut [ReadRequest { offset: u64::from(DOUBLEWRITE_PAGE) * PAGE_BYTES as u64, buffer: &mut buffer }]);
+    match read {
+        Err(error) if error.kind == DeviceErrorKind::EndOfFile => return Err(damage(BOOT, "the file is shorter than any database".into())),
+        other => other?,
+    }
+    let mut copies = Copies::new();
+    for at in 0..DOUBLEWRITE_PAGES as usize {
+        let page: &PageBytes = buffer[at * PAGE_BYTES..].first_chunk().expect("the buffer holds the region");
+        let id = header::page_id(page);
+        if checksum::verify(page, id).is_ok_and(|content| content == Content::Whole)
+            && copies.get(&id).is_none_or(|other| header::lsn(other) < header::lsn(page))
+        {
+            copies.insert(id, Box::new(*page));
+        }
+    }
+    Ok(copies)
+}
+
+/// The boot page as the device has it: older than the log perhaps, but files are only added with a checkpoint.
+fn read_boot(device: &dyn BlockFile, copies: &Copies) -> Result<BootFacts, StorageError> {
+    let mut buffer = AlignedBuf::zeroed(PAGE_BYTES);
+    device.read(&mut [ReadRequest { offset: u64::from(BOOT.page) * PAGE_BYTES as u64, buffer: &mut buffer }])?;
+    let page: &PageBytes = buffer.first_chunk().expect("one page");
+    match checksum::verify(page, BOOT) {
+        Ok(Content::Whole) => BootFacts::decode(page),
+        Ok(Content::Blank) => Err(damage(BOOT, "the boot page was never written: the database was not made to its end".into())),
+        Err(broken) => copies.get(&BOOT).map_or(Err(broken), |copy| BootFacts::decode(copy)),
+    }
+}
+
+fn analyse(
+    log: &Arc<Log>,
+    master: &MasterRecord,
+    copies: Copies,
+    listener: &mut dyn RecoveryListener,
+) -> Result<PendingState, StorageError> {
+    let mut state = PendingState { copies, ..PendingState::default() };
+    let (redo_from, logical_from) = match master.opaque.first_chunk() {
+        Some(lsn) => read_checkpoint(log, Lsn(u64::from_le_bytes(*lsn)), listener)?,
+        None => {
+            listener.table(&[]);
+            (Lsn(0), Lsn(0))
+        }
+    };
+    let mut reader = log.reader(redo_from.min(logical_from))?;
+    while let Some((lsn, bytes)) = reader.next_record()? {
+        match record::decode(bytes) {
+            Ok(Record::Page(record)) if lsn >= redo_from => {
+                let missing = state.pages.entry(record.page).or_insert(Missing { oldest: lsn, newest: lsn });
+                missing.newest = lsn;
+            }
+            Ok(Record::Logical(payload)) if lsn >= logical_from => listener.record(lsn, payload),
+            Ok(_) => {}
+            Err(error) => return Err(damage(PageId::NONE, format!("log record {:#x}: {error:?}", lsn.0))),
+        }
+    }
+    Ok(state)
+}
+
+fn read_checkpoint(log: &Log, lsn: Lsn, listener: &mut dyn RecoveryListener) -> Result<(Lsn, Lsn), StorageError> {
+    let mut bytes = Vec::new();
+    log.read(lsn, &mut bytes)?;
+    match record::decode(&bytes) {
+        Ok(Record::Checkpoint(checkpoint)) => {
+            listener.table(checkpoint.transactions);
+            Ok((checkpoint.redo_from, checkpoint.logical_from))
+        }
+        other => Err(damage(PageId::NONE, format!("the master record names {:#x} as checkpoint, there is {other:?}", lsn.0))),
+    }
+}
