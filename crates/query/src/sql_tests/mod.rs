@@ -27,6 +27,8 @@ pub(super) struct Db {
     variables: Vec<(String, SqlType)>,
     counts: BTreeMap<i32, u64>,
     rewrite: AtomicBool,
+    /// Compare rows without regard to case.
+    pub fold_case: bool,
 }
 
 /// What the compiler is told of the session.
@@ -131,6 +133,7 @@ impl Db {
             variables: Vec::new(),
             counts: BTreeMap::new(),
             rewrite: AtomicBool::new(true),
+            fold_case: false,
         }
     }
 
@@ -206,7 +209,14 @@ impl Db {
                 .iter()
                 .map(|r| r.iter().zip(&compiled.columns).map(|(v, c)| shown(v, &c.sql_type)).collect::<Vec<_>>().join("|"))
                 .collect();
-            if !sql.to_ascii_lowercase().contains("order by") {
+            let lower = sql.to_ascii_lowercase();
+            // An ORDER BY of the whole stands behind the last FROM; those of OVER and WITHIN GROUP before it.
+            let ordered = lower.rfind("order by").is_some_and(|at| lower.rfind("from ").is_none_or(|from| from < at));
+            if self.fold_case {
+                // Of values that are equal under the collation either may stand for the group.
+                rows.iter_mut().for_each(|r| *r = r.to_lowercase());
+            }
+            if !ordered {
                 rows.sort();
             }
             results.push((rows, text));

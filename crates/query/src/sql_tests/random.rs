@@ -154,6 +154,7 @@ fn query(random: &mut Random) -> String {
 #[test]
 fn rewritten_plans_agree_with_plans_as_written() {
     let mut db = tables("random");
+    db.fold_case = true;
     let rounds = std::env::var("RANDOM_QUERIES").ok().and_then(|n| n.parse().ok()).unwrap_or(1500);
     let mut rows = 0;
     for seed in 0..rounds {

@@ -67,7 +67,7 @@ fn errors_leave_the_connection_usable() {
         ("\n\nSELECT * FROM dbo.nonesuch", 208, 16, 3),
         ("\nINSERT #k VALUES (1)", 2627, 14, 2),
         ("DECLARE @zero int = 0\n\n\nSELECT 1 / @zero", 8134, 16, 4),
-        ("SELEC 1", 102, 15, 1),
+        ("SELECT (1", 102, 15, 1),
     ] {
         match client.batch(text).unwrap().finish() {
             Err(ClientError::Server(error)) => assert_eq!((error.number, error.severity, error.line), (number, severity, line), "{text}"),

@@ -39,7 +39,7 @@ fn encryption_is_as_agreed() {
         assert_eq!(client.is_encrypted(), encrypted);
         assert_eq!(
             scalar(&mut client, "SELECT N'größer als ein Paket: ' + REPLICATE(N'ü', 3900)").as_text().unwrap().chars().count(),
-            3924
+            3922
         );
         let refused = server.try_connect(&ConnectOptions { password: "Wrong-Password-1".into(), ..options });
         assert!(matches!(refused, Err(ClientError::Server(error)) if error.number == 18456 && error.severity == 14));
