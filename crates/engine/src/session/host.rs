@@ -122,6 +122,10 @@ impl StatementHost for SessionState {
         usize::try_from(self.engine.config.memory_bytes_max / 4).unwrap_or(usize::MAX)
     }
 
+    fn temp_folder(&self) -> std::path::PathBuf {
+        self.engine.config.data_folder.join(crate::instance::SORT_FOLDER)
+    }
+
     fn storage_error(&self, database: DatabaseId, error: StorageError) -> SqlError {
         self.storage_failure(database, error)
     }
