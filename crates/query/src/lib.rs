@@ -19,6 +19,8 @@ pub mod optimize;
 pub mod phys;
 
 #[cfg(test)]
+mod sql_tests;
+#[cfg(test)]
 mod testing;
 
 pub use compile::{

@@ -24,6 +24,7 @@ impl<'p> Operator<'p> for AssignVariables<'p> {
     }
 
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        let mut assigned = cx.state.rows_affected;
         while let Some(batch) = self.input.next(cx)? {
             for row in 0..batch.rows {
                 for (variable, expr) in self.assignments {
@@ -31,8 +32,10 @@ impl<'p> Operator<'p> for AssignVariables<'p> {
                     cx.host.set_variable(*variable, value);
                 }
             }
-            cx.state.rows_affected += batch.rows as u64;
+            assigned += batch.rows as u64;
         }
+        // Not added to what the input counted: an UPDATE below has counted the same rows.
+        cx.state.rows_affected = assigned;
         Ok(None)
     }
 }

@@ -6,7 +6,7 @@
 use crate::eval::eval_array;
 use crate::exec::assignment::{check_not_null, fit};
 use crate::exec::table_writer::{TableRows, TableWriter};
-use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
+use crate::exec::{Batch, BoxOperator, Cx, Operator, build, counts_own_rows};
 use crate::expr::Expr;
 use crate::phys::{Node, OutputColumn};
 use arrow_array::{Array, ArrayRef};
@@ -21,6 +21,8 @@ pub(super) struct Insert<'p> {
     spec: InsertSpec<'p>,
     writer: TableWriter,
     output: &'p [Expr],
+    /// The input changes rows itself and counts them (OUTPUT INTO): the count told is its.
+    counted_below: bool,
 }
 
 /// How rows of the input become rows of the table.
@@ -34,7 +36,8 @@ pub(super) struct InsertSpec<'p> {
 impl<'p> Insert<'p> {
     pub(super) fn new(input: &'p Node, spec: InsertSpec<'p>, output: &'p [Expr]) -> Self {
         let writer = TableWriter::new(spec.table);
-        Self { input: build(input), input_columns: &input.columns, spec, writer, output }
+        let counted_below = counts_own_rows(input);
+        Self { input: build(input), input_columns: &input.columns, spec, writer, output, counted_below }
     }
 }
 
@@ -128,7 +131,11 @@ impl<'p> Operator<'p> for Insert<'p> {
         while let Some(batch) = self.input.next(cx)? {
             cx.host.check_cancelled()?;
             let columns = self.spec.complete(&batch, &types, cx)?;
+            let counted = cx.state.rows_affected;
             write_rows(&self.writer, TableRows { columns: &columns, rows: batch.rows }, cx)?;
+            if self.counted_below {
+                cx.state.rows_affected = counted;
+            }
             if !self.output.is_empty() {
                 let rows = batch.rows;
                 let inserted = Batch::new(columns, rows);

@@ -299,7 +299,7 @@ fn retyped(value: &BoundExpr, target: SqlType) -> BoundExpr {
 }
 
 /// Whether the conversion maps different values to different values, keeping their order.
-fn keeps_values_apart(from: &SqlType, to: &SqlType) -> bool {
+pub(super) fn keeps_values_apart(from: &SqlType, to: &SqlType) -> bool {
     let whole = |t: &SqlType| match t {
         SqlType::Bit => Some(1),
         SqlType::TinyInt => Some(3),

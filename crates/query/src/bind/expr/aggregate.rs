@@ -106,6 +106,11 @@ impl Binder<'_> {
     pub(super) fn bind_aggregate(&mut self, function: F, call: &ast::FunctionCall, span: Span) -> Result<BoundAggregate, SqlError> {
         let name = name_of(function);
         let wanted = if function == F::StringAgg { 2 } else { 1 };
+        match self.levels.last() {
+            None => return Err(error(147, &[], span)),
+            Some(level) if level.in_aggregate => return Err(error(130, &[], span)),
+            Some(_) => {}
+        }
         if call.star {
             if !matches!(function, F::Count | F::CountBig) {
                 return Err(error(102, &[&"*"], span));
@@ -117,13 +122,7 @@ impl Binder<'_> {
         if call.arguments.len() != wanted {
             return Err(error(174, &[&name, &wanted], span));
         }
-        let Some(level) = self.levels.last_mut() else {
-            return Err(error(147, &[], span));
-        };
-        if level.in_aggregate {
-            return Err(error(130, &[], span));
-        }
-        level.in_aggregate = true;
+        self.level().in_aggregate = true;
         let argument = self.bind_expr(&call.arguments[0]);
         let order = self.bind_sort_keys(&call.within_group);
         self.level().in_aggregate = false;

@@ -48,7 +48,8 @@ impl Binder<'_> {
         let locator = self.columns.add("", SqlType::varbinary(1700), false);
         let position_of_locator = table.columns.len();
         let found = with_get(&mut rel, columns[0], &mut |get| {
-            get.columns.push((position_of_locator, locator));
+            // First, where UPDATE and DELETE want it.
+            get.columns.insert(0, (position_of_locator, locator));
             get.for_update = true;
         });
         if !found {

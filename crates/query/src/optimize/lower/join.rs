@@ -13,9 +13,13 @@ use super::{Lowered, Lowerer, Want};
 use crate::algebra::rel::JoinHint;
 use crate::algebra::{BoundExpr, BoundExprKind, ColumnRef, Rel};
 use crate::expr::CompareOp;
+use crate::optimize::rules::push_down::push;
 use crate::optimize::{cost, plan_bug};
 use crate::phys::{JoinKind, NodeKind};
 use thawdb_types::SqlError;
+
+/// Whether the executor merges without building a table of one side. While it does not, a merge is chosen by hint alone.
+const MERGE_STREAMS: bool = false;
 
 /// Predicates of a join, sorted out.
 struct Split {
@@ -67,19 +71,9 @@ fn is_seekable(rel: &Rel) -> bool {
         Rel::Get(_) => true,
         Rel::Filter { input, .. } => is_seekable(input),
         Rel::Project { input, exprs } => exprs.iter().all(|(c, e)| e.as_column() == Some(*c)) && is_seekable(input),
+        // Equality with a key goes through to the rows of that group.
+        Rel::Aggregate { input, keys, .. } => !keys.is_empty() && is_seekable(input),
         _ => false,
-    }
-}
-
-/// `rel` under `predicates`, put where the table is.
-fn filtered(rel: &Rel, predicates: &[BoundExpr]) -> Rel {
-    match rel {
-        Rel::Filter { input, predicates: own } => {
-            let all: Vec<BoundExpr> = own.iter().chain(predicates).cloned().collect();
-            filtered(input, &all)
-        }
-        Rel::Project { input, exprs } => Rel::Project { input: Box::new(filtered(input, predicates)), exprs: exprs.clone() },
-        other => other.clone().filter(predicates.to_vec()),
     }
 }
 
@@ -100,7 +94,7 @@ impl Lowerer<'_, '_> {
             }
         }
         let keyed = !split(predicates, &left.columns(), &right.columns()).keys.is_empty();
-        if matches!(hint, Some(JoinHint::Merge)) || (hint.is_none() && keyed) {
+        if matches!(hint, Some(JoinHint::Merge)) || (MERGE_STREAMS && hint.is_none() && keyed) {
             candidates.extend(self.merge(left, right, *kind, predicates, rows)?);
         }
         if keyed && (!matches!(hint, Some(JoinHint::Loop | JoinHint::Merge)) || candidates.is_empty()) {
@@ -132,7 +126,7 @@ impl Lowerer<'_, '_> {
         let outer = self.lower(left, want)?;
         self.outers.push(outer.columns.clone());
         let goal = matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti).then_some(1.0);
-        let inner = self.lower(&filtered(right, predicates), &Want { order: Vec::new(), goal });
+        let inner = self.lower(&push(right.clone(), predicates.to_vec()), &Want { order: Vec::new(), goal });
         self.outers.pop();
         let inner = inner?;
         if !seeks(&inner.node) {
@@ -239,7 +233,10 @@ impl Lowerer<'_, '_> {
 fn seeks(node: &crate::phys::Node) -> bool {
     match &node.kind {
         NodeKind::TableScan { ranges, .. } => !ranges.is_empty(),
-        NodeKind::Filter { input, .. } | NodeKind::Project { input, .. } => seeks(input),
+        NodeKind::Filter { input, .. }
+        | NodeKind::Project { input, .. }
+        | NodeKind::StreamAggregate { input, .. }
+        | NodeKind::HashAggregate { input, .. } => seeks(input),
         _ => false,
     }
 }

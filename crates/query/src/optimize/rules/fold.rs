@@ -42,9 +42,16 @@ fn fold_rel(rel: &mut Rel) {
 /// Folds one expression.
 pub(crate) fn fold_expr(expr: &mut BoundExpr) {
     expr.children_mut().into_iter().for_each(fold_expr);
+    if let K::InList { operand, list, .. } = &mut expr.kind {
+        narrow(operand, list);
+    }
     let folded = match &mut expr.kind {
         K::Convert { operand, style, attempt: false } => fold_conversion(operand, *style, &expr.sql_type),
-        K::Compare { op, left, right } => fold_comparison(*op, left, right),
+        K::Compare { op, left, right } => {
+            narrow(left, std::slice::from_mut(right));
+            narrow(right, std::slice::from_mut(left));
+            fold_comparison(*op, left, right)
+        }
         K::And(terms) => {
             let terms = std::mem::take(terms);
             Some(fold_and(terms))
@@ -76,6 +83,56 @@ fn fold_conversion(operand: &BoundExpr, style: i32, target: &SqlType) -> Option<
     }
     let converted = convert(value, &operand.sql_type, target, &ConvertOptions::default()).ok()?;
     Some(BoundExpr::literal(converted, *target))
+}
+
+/// A column widened only to meet constants is compared as it is, if every constant has an equal in the column's type:
+/// `CONVERT(int, smallint_column) = 5` is `smallint_column = 5`. The widening keeps values apart and in order, so every
+/// comparison stays what it was; a constant without an equal (12.5, 70000) leaves all as it is.
+fn narrow(operand: &mut BoundExpr, constants: &mut [impl BorrowExpr]) {
+    let K::Convert { operand: inner, style: 0, attempt: false } = &operand.kind else { return };
+    let (wide, own) = (operand.sql_type, inner.sql_type);
+    if inner.as_column().is_none() || !crate::optimize::access::keeps_values_apart(&own, &wide) {
+        return;
+    }
+    let options = ConvertOptions::default();
+    let fitting = |constant: &BoundExpr| {
+        let K::Literal(value) = &constant.kind else { return None };
+        if constant.sql_type != wide || *value == Scalar::Null {
+            return None;
+        }
+        let narrowed = convert(value, &wide, &own, &options).ok()?;
+        let back = convert(&narrowed, &own, &wide, &options).ok()?;
+        (back == *value).then(|| BoundExpr::literal(narrowed, own))
+    };
+    let Some(narrowed) = constants.iter().map(|c| fitting(c.borrow_expr())).collect::<Option<Vec<_>>>() else { return };
+    for (constant, narrow) in constants.iter_mut().zip(narrowed) {
+        constant.set_expr(narrow);
+    }
+    *operand = (**inner).clone();
+}
+
+/// What [`narrow`] takes: expressions in a list, or the boxed side of a comparison.
+trait BorrowExpr {
+    fn borrow_expr(&self) -> &BoundExpr;
+    fn set_expr(&mut self, expr: BoundExpr);
+}
+
+impl BorrowExpr for BoundExpr {
+    fn borrow_expr(&self) -> &BoundExpr {
+        self
+    }
+    fn set_expr(&mut self, expr: BoundExpr) {
+        *self = expr;
+    }
+}
+
+impl BorrowExpr for Box<BoundExpr> {
+    fn borrow_expr(&self) -> &BoundExpr {
+        self
+    }
+    fn set_expr(&mut self, expr: BoundExpr) {
+        **self = expr;
+    }
 }
 
 fn fold_comparison(op: CompareOp, left: &BoundExpr, right: &BoundExpr) -> Option<BoundExpr> {
