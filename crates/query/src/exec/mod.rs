@@ -51,6 +51,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::eval::convert_scalar;
 pub use batch::{BATCH_ROWS, Rows};
 pub use bulk_insert::{BulkInsert, BulkTarget};
 pub(crate) use correlation::is_row_independent;
