@@ -15,7 +15,7 @@
 //! Failure: 515, 2628, 8115 as INSERT; 2627 and 2601 with the key's values. Whoever set the statement's savepoint rolls
 //! the load back. Row locks are taken by storage, and none for appended rows.
 
-use crate::bulk::tree_load::{Entries, LoadError, TreeLoad, key_text, pack};
+use crate::bulk::tree_load::{Entries, LoadError, TreeLoad, key_text};
 use crate::context::StatementHost;
 use crate::eval::eval_array;
 use crate::exec::assignment::fit;
@@ -28,6 +28,7 @@ use arrow_select::zip::zip;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
+use thawdb_catalog::sort_row::pack;
 use thawdb_storage::sort::{ExternalSort, SortOptions};
 use thawdb_types::{Batch, SqlError, SqlType};
 

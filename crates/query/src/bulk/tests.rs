@@ -142,6 +142,32 @@ fn errors_have_their_numbers_rows_and_columns() {
     assert_eq!((missing.number, missing.text.contains("/no/such/file.csv")), (4860, true));
 }
 
+#[test]
+fn pieces_of_the_file_do_not_show() {
+    let mut host = TestHost::new("bulk-pieces");
+    let collation = thawdb_types::Collation::DEFAULT;
+    let max = SqlType::NVarChar { length: thawdb_types::MaxLength::Max, collation };
+    let table = table("w", &[("i", SqlType::Int, false), ("t", max, true), ("j", SqlType::Int, true)]);
+    let long = "x\u{1F600}".repeat(600_000);
+    let (mut text, mut expected) = (String::new(), Vec::new());
+    for i in 0..130_000 {
+        let t = if i == 70_000 { long.clone() } else { "\u{E9}\u{1F600}"[..[0, 2, 6][i % 3]].to_owned() };
+        text.push_str(&format!("{i}|~|{t}|~|{}\r\n", i % 7));
+        let t = if t.is_empty() { Scalar::Null } else { Scalar::Text(t) };
+        expected.push(vec![Scalar::Int(i as i32), t, Scalar::Int(i as i32 % 7)]);
+    }
+    let how = BulkOptions { field_terminator: Some("|~|".into()), code_page: Some(CodePage::Utf8), ..BulkOptions::default() };
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (name, bytes, how) in [
+        ("char", text.as_bytes(), how.clone()),
+        ("csv", text.as_bytes(), BulkOptions { csv: true, ..how.clone() }),
+        ("wide", &wide, BulkOptions { wide: true, ..how }),
+    ] {
+        let found = read_all(&mut host, bytes, &how, &table).unwrap();
+        assert!(found == expected, "{name}");
+    }
+}
+
 struct Dice(u64);
 
 impl Dice {

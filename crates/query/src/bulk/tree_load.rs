@@ -3,9 +3,7 @@
 //! ```text
 //! ExternalSort ─► key, payload ─┬─ key <= greatest ─► Txn::insert, uniqueness asked of the tree
 //!                               └─ key >  greatest ─► BulkAppender, uniqueness is that of neighbours
-//! payload   (nothing)                         a tree whose rows are all the same bytes
-//!           inline | 0                        without large parts
-//!           inline | parts | lengths u32.. | inline length u32 | part count u16 | 1
+//! payload   nothing for a tree whose rows are all the same bytes, else the packed row (`catalog::sort_row`)
 //! ```
 //! Invariant: in a unique index no two entries share the index's own key, be they of the load or of the tree: equal ones
 //! are neighbours in the sort, and the greatest entry there is the neighbour of the first appended.
@@ -13,14 +11,15 @@
 //! The transaction is borrowed for [`ROWS_AT_ONCE`] rows at most; between them cancellation is asked for.
 
 use crate::context::StatementHost;
-use crate::exec::table_writer::{Keys, TableRows, TableWriter, WriteError, shown, with_row};
+use crate::exec::table_writer::{Keys, TableRows, TableWriter, WriteError, with_row};
 use std::ops::Bound;
-use thawdb_catalog::{ColumnPlace, DatabaseId, IndexDef, TableDef, TreeLayout};
+use thawdb_catalog::sort_row::{pack, unpack};
+use thawdb_catalog::{DatabaseId, IndexDef, TableDef, TreeLayout};
 use thawdb_storage::sort::{ExternalSort, SortedRows};
 use thawdb_storage::{KeyRange, ReadView, Row, ScanDirection, StorageError, TreeId, Txn};
-use thawdb_types::key::{Damage, decode_value, range_end, skip_value};
+use thawdb_types::SqlError;
+use thawdb_types::key::{Damage, range_end};
 use thawdb_types::row::RowBuffer;
-use thawdb_types::{Scalar, SqlError};
 
 /// Rows between two looks at cancellation: a tenth of a second's work.
 const ROWS_AT_ONCE: usize = 262_144;
@@ -134,24 +133,18 @@ impl TreeLoad<'_> {
     /// Loads all rows.
     pub(super) fn run(&self, mut sorted: SortedRows, database: DatabaseId, host: &mut dyn StatementHost) -> Result<(), LoadError> {
         let mut last = match &self.greatest {
-            Some(key) => self.unique.part(key)?.to_vec(),
-            None => Vec::new(),
+            Some(key) => Some(self.unique.part(key)?.to_vec()),
+            None => None,
         };
-        let mut last_is_set = false;
         let mut next = owned(sorted.next()?);
         while let Some((key, payload)) = next {
             host.check_cancelled()?;
             let txn = host.txn(database)?;
-            if self.greatest.as_ref().is_some_and(|greatest| key <= *greatest) {
-                next = self.insert_some(txn, &mut sorted, (key, payload))?;
-                continue;
-            }
-            if !last_is_set && self.greatest.is_none() {
-                last.clear();
-            }
-            let has_neighbour = last_is_set || self.greatest.is_some();
-            next = self.append_some(txn, &mut sorted, (key, payload), &mut last, has_neighbour)?;
-            last_is_set = true;
+            next = if self.greatest.as_ref().is_some_and(|greatest| key <= *greatest) {
+                self.insert_some(txn, &mut sorted, (key, payload))?
+            } else {
+                self.append_some(txn, &mut sorted, (key, payload), &mut last)?
+            };
         }
         Ok(())
     }
@@ -192,17 +185,16 @@ impl TreeLoad<'_> {
         txn: &mut Txn,
         sorted: &mut SortedRows,
         first: OwnedRow,
-        last: &mut Vec<u8>,
-        mut has_neighbour: bool,
+        last: &mut Option<Vec<u8>>,
     ) -> Result<Option<OwnedRow>, LoadError> {
         let mut appender = txn.bulk_append(self.tree)?;
         let mut push = |key: &[u8], payload: &[u8]| -> Result<(), LoadError> {
             if !matches!(self.unique, Uniqueness::None) {
                 let part = self.unique.part(key)?;
-                if has_neighbour && part == last.as_slice() {
+                if last.as_deref() == Some(part) {
                     return Err(self.duplicate(key, payload));
                 }
-                has_neighbour = true;
+                let last = last.get_or_insert_default();
                 last.clear();
                 last.extend_from_slice(part);
             }
@@ -248,70 +240,17 @@ pub(super) fn greatest(view: &ReadView, tree: TreeId) -> Result<Option<Vec<u8>>,
     Ok(scan.next_block()?.map(|block| block.key(0).to_vec()))
 }
 
-/// Puts a row in `out` in the form sorts carry.
-pub(super) fn pack(row: &RowBuffer, out: &mut Vec<u8>) {
-    out.clear();
-    out.extend_from_slice(row.inline());
-    if !row.large().is_empty() {
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("a value is below 2^31 bytes").to_le_bytes();
-        row.large().iter().for_each(|part| out.extend_from_slice(part));
-        row.large().iter().for_each(|part| out.extend_from_slice(&length(part)));
-        out.extend_from_slice(&length(row.inline()));
-        out.extend_from_slice(&u16::try_from(row.large().len()).expect("a row has at most 1,024 columns").to_le_bytes());
-    }
-    out.push(u8::from(!row.large().is_empty()));
-}
-
-/// A row's inline bytes and large parts.
-fn unpack(packed: &[u8]) -> Result<(&[u8], Vec<&[u8]>), Damage> {
-    let bad = || Damage::new("a sorted row is not as it was packed");
-    let (tag, rest) = packed.split_last().ok_or_else(bad)?;
-    if *tag == 0 {
-        return Ok((rest, Vec::new()));
-    }
-    let (rest, count) = rest.split_last_chunk::<2>().ok_or_else(bad)?;
-    let (rest, inline) = rest.split_last_chunk::<4>().ok_or_else(bad)?;
-    let lengths_at = rest.len().checked_sub(4 * usize::from(u16::from_le_bytes(*count))).ok_or_else(bad)?;
-    let (bytes, lengths) = rest.split_at(lengths_at);
-    let (inline, mut bytes) = bytes.split_at_checked(u32::from_le_bytes(*inline) as usize).ok_or_else(bad)?;
-    let mut parts = Vec::with_capacity(lengths.len() / 4);
-    for length in lengths.chunks_exact(4) {
-        let length = u32::from_le_bytes(length.try_into().expect("chunks of four")) as usize;
-        let (part, rest) = bytes.split_at_checked(length).ok_or_else(bad)?;
-        parts.push(part);
-        bytes = rest;
-    }
-    Ok((inline, parts))
-}
-
 /// The values of index `index`'s key as 2627 and 2601 show them, for an entry of that index.
 pub(super) fn key_text(table: &TableDef, index: usize, key: &[u8], row: &[u8], host: &mut dyn StatementHost) -> Result<String, SqlError> {
-    let of_rows = TreeLayout::new(table, 0);
-    let mut whole = (key.to_vec(), row.to_vec());
-    if index > 0 {
-        let layout = TreeLayout::new(table, index);
-        let failed = |damage: Damage, host: &dyn StatementHost| host.storage_error(table.database, StorageError::Bug(damage.detail));
-        let row_key = layout.row_key(key).map_err(|damage| failed(damage, host))?.to_vec();
-        let found = host.txn(table.database)?.lock_row(table.indexes[0].tree, &row_key);
-        let found = found.map_err(|error| host.storage_error(table.database, error))?;
-        whole = (row_key, found.map_or(Vec::new(), |block| block.value(0).to_vec()));
+    if index == 0 {
+        return Ok(thawdb_catalog::key_text(table, index, key, row));
     }
-    let value = |key: &thawdb_catalog::IndexKey| {
-        let sql_type = &table.columns[key.column_index].sql_type;
-        value_of(&of_rows, key.column_index, &whole).map_or_else(|| "...".to_owned(), |value| shown(value, sql_type))
+    let layout = TreeLayout::new(table, index);
+    let row_key = match layout.row_key(key) {
+        Ok(row_key) => row_key,
+        Err(damage) => return Err(host.storage_error(table.database, StorageError::Bug(damage.detail))),
     };
-    Ok(format!("({})", table.indexes[index].keys.iter().map(value).collect::<Vec<_>>().join(", ")))
-}
-
-/// A column of a row of the rows' tree; `None` if it is a large part.
-fn value_of(layout: &TreeLayout, column: usize, (key, row): &(Vec<u8>, Vec<u8>)) -> Option<Scalar> {
-    match layout.place(column) {
-        ColumnPlace::Key(at) => {
-            let mut rest = key.as_slice();
-            layout.key[..at].iter().try_for_each(|before| skip_value(&mut rest, before)).ok()?;
-            decode_value(&mut rest, &layout.key[at]).ok()
-        }
-        ColumnPlace::Row(position) => layout.row.decode_value(position, &[row.as_slice()][..], 0).ok(),
-        ColumnPlace::Elsewhere => None,
-    }
+    let found = host.txn(table.database)?.lock_row(table.indexes[0].tree, row_key);
+    let found = found.map_err(|error| host.storage_error(table.database, error))?;
+    Ok(thawdb_catalog::key_text(table, index, row_key, found.as_ref().map_or(&[], |block| block.value(0))))
 }
