@@ -282,7 +282,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!((all.field_bytes(), all.row_bytes()), (b",".to_vec(), Some(b"\n".to_vec())));
-        assert_eq!((all.first_row, all.last_row, all.code_page, all.csv, all.quote), (2, Some(5_000_000_000), Some(CodePage::Utf8), true, b'\''));
+        assert_eq!(
+            (all.first_row, all.last_row, all.code_page, all.csv, all.quote),
+            (2, Some(5_000_000_000), Some(CodePage::Utf8), true, b'\'')
+        );
         assert!(all.keep_nulls && all.keep_identity && all.table_lock && all.check_constraints && all.fire_triggers && !all.wide);
         assert_eq!((all.batch_rows, all.rows_expected, all.errors_max), (Some(10), Some(9), 0));
         assert_eq!(all.order, [("Id".to_owned(), true), ("b".to_owned(), false)]);

@@ -146,7 +146,8 @@ impl BulkReader {
     /// # Errors
     /// See the head of the module.
     pub fn next_batch(&mut self, host: &mut dyn StatementHost) -> Result<Option<Batch>, SqlError> {
-        self.next_batch_within(host, &mut u64::MAX.clone())
+        let mut rows_left = u64::MAX;
+        self.next_batch_within(host, &mut rows_left)
     }
 
     /// The next rows, at most `rows_left` of them, which becomes less by their count; `None` at the end or when none are
@@ -273,7 +274,8 @@ impl BulkReader {
                 return Ok(Some((Span { start: at, end, quoted: false, doubled: false }, end + self.field_end.len())));
             }
             if rest.starts_with(row_end) {
-                return if self.is_only_row_ends(at) { Ok(None) } else { Err(self.damaged(field)) };
+                let is_blank = at == self.start && bytes[at..].iter().all(|b| matches!(b, b'\r' | b'\n'));
+                return if is_blank { Ok(None) } else { Err(self.damaged(field)) };
             }
             from = end + 1;
         }
@@ -319,15 +321,9 @@ impl BulkReader {
             self.check_length(field, self.end - at)?;
             return Ok(Scanned::More);
         }
-        if self.start == self.end || (self.quote.is_some() && self.is_only_row_ends(self.start)) {
-            return Ok(Scanned::End);
-        }
-        Err(message(4832, &[]))
-    }
-
-    /// Whether nothing but line ends follows: what an editor leaves at the end of a file is no row.
-    fn is_only_row_ends(&self, at: usize) -> bool {
-        at == self.start && self.source_ended && self.buffer[at..self.end].iter().all(|b| matches!(b, b'\r' | b'\n'))
+        // Line ends that an editor leaves at the end of a file are no row of CSV.
+        let is_blank = || self.quote.is_some() && self.buffer[self.start..self.end].iter().all(|b| matches!(b, b'\r' | b'\n'));
+        if self.start == self.end || is_blank() { Ok(Scanned::End) } else { Err(message(4832, &[])) }
     }
 
     #[inline]
@@ -373,7 +369,8 @@ impl BulkReader {
                 undouble(bytes, self.quote.expect("only quoted fields have doubled quotes"), &mut self.unquoted);
                 bytes = &self.unquoted;
             }
-            let given = if bytes.is_empty() && !(span.quoted && field.sql_type.is_text()) { Ok(false) } else { self.columns[column].append(bytes) };
+            let given =
+                if bytes.is_empty() && !(span.quoted && field.sql_type.is_text()) { Ok(false) } else { self.columns[column].append(bytes) };
             let number = match given {
                 Ok(true) => None,
                 Ok(false) if !field.required => {
