@@ -10,8 +10,9 @@ use crate::session::bulk::defaults_of;
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
-use thawdb_query::bulk::{BulkOptions, BulkReader};
-use thawdb_query::exec::{BulkInsert as Load, BulkTarget};
+use thawdb_query::bulk::load::BulkLoad;
+use thawdb_query::bulk::{BulkOptions, BulkReader, LoadOptions};
+use thawdb_query::context::StatementHost;
 use thawdb_storage::locks::LockMode;
 use thawdb_tsql::ast::BulkInsert;
 use thawdb_types::SqlError;
@@ -61,18 +62,18 @@ fn load_some(
     if table.columns != before.columns {
         return Err(message(208, &[&shown(&node.table)]).into());
     }
-    let target = BulkTarget {
-        targets: targets.to_vec(),
-        types: targets.iter().map(|at| table.columns[*at].sql_type).collect(),
-        defaults: defaults_of(session, &table)?,
+    let load_options = LoadOptions {
         keep_identity: options.keep_identity,
         keep_nulls: options.keep_nulls,
-        table,
+        table_locked: true,
+        defaults: defaults_of(session, &table)?,
+        temp_folder: session.temp_folder(),
+        progress: None,
     };
-    let mut load = Load::begin(target, session)?;
+    let mut load = BulkLoad::new(&table, targets, load_options, session)?;
     let mut rows_left = options.batch_rows.unwrap_or(u64::MAX);
     while let Some(batch) = reader.next_batch_within(session, &mut rows_left)? {
-        load.push(batch, session)?;
+        load.push(&batch, session)?;
     }
     Ok(load.finish(session)?)
 }
