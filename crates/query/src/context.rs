@@ -66,6 +66,10 @@ pub trait StatementHost: SessionInfo {
     fn memory_grant_bytes(&self) -> usize;
     /// Maps a storage error to what the client is told; names of objects are looked up here.
     fn storage_error(&self, database: DatabaseId, error: thawdb_storage::StorageError) -> SqlError;
+    /// Folder for the run files of sorts that do not fit the memory grant.
+    fn temp_folder(&self) -> std::path::PathBuf {
+        std::env::temp_dir()
+    }
     /// The environment: files and time.
     fn env(&self) -> &thawdb_device::Env;
 }
