@@ -10,7 +10,6 @@ use crate::exec::{Batch, BoxOperator, Cx, Operator, build, counts_own_rows};
 use crate::expr::Expr;
 use crate::phys::{Node, OutputColumn};
 use arrow_array::{Array, ArrayRef};
-use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, IdentityDef, TableDef};
 use thawdb_types::error::message;
 use thawdb_types::{ColumnBuilder, Scalar, SqlError, SqlType, array_from_scalar, scalar_at};
@@ -19,7 +18,7 @@ pub(super) struct Insert<'p> {
     input: BoxOperator<'p>,
     input_columns: &'p [OutputColumn],
     spec: InsertSpec<'p>,
-    writer: TableWriter,
+    writer: TableWriter<'p>,
     output: &'p [Expr],
     /// The input changes rows itself and counts them (OUTPUT INTO): the count told is its.
     counted_below: bool,
@@ -27,7 +26,7 @@ pub(super) struct Insert<'p> {
 
 /// How rows of the input become rows of the table.
 pub(super) struct InsertSpec<'p> {
-    pub(super) table: &'p Arc<TableDef>,
+    pub(super) table: &'p TableDef,
     /// Table column of each input column.
     pub(super) targets: &'p [usize],
     pub(super) defaults: &'p [(usize, Expr)],
@@ -111,8 +110,8 @@ fn identity_value(value: i64, sql_type: &SqlType) -> Option<Scalar> {
 }
 
 /// Writes completed rows and counts them.
-pub(super) fn write_rows(writer: &TableWriter, rows: TableRows<'_>, cx: &mut Cx<'_, '_>) -> Result<(), SqlError> {
-    let table = &writer.table;
+pub(super) fn write_rows<'p>(writer: &TableWriter<'p>, rows: TableRows<'_>, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+    let table = writer.table;
     let numbers = if writer.has_row_numbers() { cx.host.next_row_number(table.database, table.id, rows.rows as u64)? } else { 0 };
     let keys = writer.row_keys(rows, numbers);
     let result = writer.insert(cx.host.txn(table.database)?, rows, &keys);

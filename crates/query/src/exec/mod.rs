@@ -19,7 +19,6 @@ mod aggregate;
 mod apply;
 mod assign;
 mod assignment;
-mod bulk_insert;
 mod changed_rows;
 mod concatenate;
 mod decode;
@@ -51,9 +50,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::eval::convert_scalar;
 pub use batch::{BATCH_ROWS, Rows};
-pub use bulk_insert::{BulkInsert, BulkTarget};
 pub(crate) use correlation::is_row_independent;
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
