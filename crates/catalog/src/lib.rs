@@ -5,13 +5,16 @@
 
 pub mod defs;
 pub mod instance;
+pub mod key_text;
 pub mod layout;
 pub mod objects;
 pub mod record;
+pub mod sort_row;
 pub mod store;
 
 pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
+pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
 pub use objects::{ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog};

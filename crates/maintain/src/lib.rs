@@ -1,1 +1,9 @@
-//! ThawDB maintain.
+//! Long work on tables as jobs: plan, phases, progress.
+//!
+//! A job is an explicit state machine that the caller drives step by step with its transaction; between steps it may be
+//! watched and given up. It knows definitions, trees and codecs, never plans or sessions.
+
+mod columns;
+pub mod index_build;
+
+pub use index_build::{BuildError, BuildPhase, BuildProgress, IndexBuild, IndexBuildOptions};

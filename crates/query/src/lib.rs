@@ -7,6 +7,7 @@
 mod aggregate;
 pub mod algebra;
 pub mod bind;
+pub mod bulk;
 pub mod compile;
 pub mod context;
 mod eval;

@@ -25,11 +25,11 @@ pub(super) struct Insert<'p> {
 }
 
 /// How rows of the input become rows of the table.
-pub(super) struct InsertSpec<'p> {
-    pub(super) table: &'p TableDef,
+pub(crate) struct InsertSpec<'p> {
+    pub(crate) table: &'p TableDef,
     /// Table column of each input column.
-    pub(super) targets: &'p [usize],
-    pub(super) defaults: &'p [(usize, Expr)],
+    pub(crate) targets: &'p [usize],
+    pub(crate) defaults: &'p [(usize, Expr)],
 }
 
 impl<'p> Insert<'p> {
@@ -42,7 +42,7 @@ impl<'p> Insert<'p> {
 
 impl<'p> InsertSpec<'p> {
     /// Every column of the table for the rows of `batch`, whose columns have these types.
-    pub(super) fn complete(&self, batch: &Batch, types: &[SqlType], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
+    pub(crate) fn complete(&self, batch: &Batch, types: &[SqlType], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
         let mut columns = Vec::with_capacity(self.table.columns.len());
         for (at, definition) in self.table.columns.iter().enumerate() {
             let given = self.targets.iter().position(|target| *target == at);
@@ -110,7 +110,7 @@ fn identity_value(value: i64, sql_type: &SqlType) -> Option<Scalar> {
 }
 
 /// Writes completed rows and counts them.
-pub(super) fn write_rows<'p>(writer: &TableWriter<'p>, rows: TableRows<'_>, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+pub(crate) fn write_rows<'p>(writer: &TableWriter<'p>, rows: TableRows<'_>, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
     let table = writer.table;
     let numbers = if writer.has_row_numbers() { cx.host.next_row_number(table.database, table.id, rows.rows as u64)? } else { 0 };
     let keys = writer.row_keys(rows, numbers);

@@ -1,0 +1,363 @@
+//! Building an index of a table whose writers are kept out: CREATE INDEX, a new key constraint, a rebuild.
+//!
+//! ```text
+//! Scan    rows of the source, leaf by leaf ─► own key | row key, INCLUDE columns ─► external sort (runs spill)
+//! Sort    what is in memory is ordered, the merge of runs begun
+//! Append  sorted entries ─► whole leaves of the new tree; in a unique index neighbours must differ
+//! Done
+//! ```
+//! One [`IndexBuild::step`] is a bounded piece of one phase: so many rows that its overhead vanishes and so few that a
+//! caller that asks for cancellation between steps answers within a tenth of a second.
+//!
+//! Invariants: 1. Every row of the view has exactly one entry in the new tree, and entries are byte for byte those that
+//! DML writes: both ask `catalog::TreeLayout` and the codecs of `types`. 2. Memory for entries is bounded by
+//! [`IndexBuildOptions::memory_bytes_max`]. 3. Nothing is written before the whole table has been read.
+//!
+//! A clustered index (position 0 of the target) takes whole rows instead of entries; where it is not unique they are
+//! numbered from 1 in the order of the source's key, and the caller goes on numbering behind [`BuildProgress::rows_scanned`].
+//! The other indexes then have to be built anew: their entries end in the row's key.
+//!
+//! Failure: 1505 for a key that two rows share; storage's errors. The transaction that made the tree rolls everything
+//! back, and the sort removes its file. Locks: none taken here; the caller holds the table's.
+//!
+//! It is not resumable and not online yet, and builds no filtered index (40514).
+//! Further reading: Mohan, Narang, "Algorithms for Creating Indexes for Very Large Tables Without Quiescing Updates",
+//! SIGMOD 1992.
+
+use crate::columns::append_column;
+use std::path::PathBuf;
+use std::sync::Arc;
+use thawdb_catalog::sort_row::{pack, unpack};
+use thawdb_catalog::{TableDef, TreeLayout, key_text};
+use thawdb_device::Env;
+use thawdb_storage::sort::{ExternalSort, SortOptions, SortStatistics, SortedRows};
+use thawdb_storage::{KeyRange, PageId, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId, Txn};
+use thawdb_types::error::message;
+use thawdb_types::key::{Damage, KeyBuffer, encode_arrays};
+use thawdb_types::row::{RowBuffer, RowEncoder};
+use thawdb_types::{ColumnBuilder, SqlError};
+
+/// Rows read in one step.
+const SCAN_ROWS: u64 = 100_000;
+/// Rows appended in one step: some hundred leaves at least, so that one begun leaf less does not matter.
+const APPEND_ROWS: usize = 262_144;
+/// Rows decoded together: their columns stay in the second-level cache.
+const DECODE_ROWS: usize = 4_096;
+
+/// Why a build ended.
+#[derive(Debug)]
+pub enum BuildError {
+    /// Storage failed.
+    Storage(StorageError),
+    /// What the client is told.
+    Sql(SqlError),
+}
+
+impl From<StorageError> for BuildError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<SqlError> for BuildError {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<Damage> for BuildError {
+    fn from(damage: Damage) -> Self {
+        Self::Storage(StorageError::Damage { page: PageId::NONE, offset: 0, detail: damage.detail })
+    }
+}
+
+/// What a build may use.
+#[derive(Debug, Clone)]
+pub struct IndexBuildOptions {
+    /// Most bytes of entries in memory.
+    pub memory_bytes_max: usize,
+    /// Where runs go.
+    pub temp_folder: PathBuf,
+    /// Rows of the table as far as is known, for [`BuildProgress::percent`].
+    pub rows_expected: Option<u64>,
+}
+
+/// Where a build is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuildPhase {
+    /// The table is read.
+    Scan,
+    /// What was read is ordered.
+    Sort,
+    /// Leaves are written.
+    Append,
+    /// The tree is complete.
+    Done,
+}
+
+/// How far a build is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BuildProgress {
+    /// The phase of the next step.
+    pub phase: BuildPhase,
+    /// Rows read.
+    pub rows_scanned: u64,
+    /// Entries written.
+    pub rows_appended: u64,
+    /// Of the whole, reading and writing being half each; 0 while nothing is known of the rows.
+    pub percent: f64,
+}
+
+enum State {
+    Scan { scan: Scan, sort: ExternalSort },
+    Sort(ExternalSort),
+    Append(SortedRows),
+    Done,
+}
+
+/// A build at work.
+pub struct IndexBuild {
+    source: Source,
+    table: Arc<TableDef>,
+    index: usize,
+    layout: TreeLayout,
+    tree: TreeId,
+    rows_expected: Option<u64>,
+    rows_scanned: u64,
+    rows_appended: u64,
+    state: State,
+    statistics: SortStatistics,
+    /// Of the entry before, what must be unique.
+    last: Vec<u8>,
+    buffers: Buffers,
+}
+
+/// Where rows come from.
+struct Source {
+    layout: TreeLayout,
+    tree: TreeId,
+    view: ReadView,
+}
+
+/// Memory used again from step to step.
+#[derive(Default)]
+struct Buffers {
+    keys: KeyBuffer,
+    entry: Vec<u8>,
+    row: RowBuffer,
+    packed: Vec<u8>,
+}
+
+impl IndexBuild {
+    /// A build of index `index` of `table`, whose tree is made and empty, from the rows of `source` (the same table with
+    /// the same columns, its rows where they are now) that `view` sees.
+    ///
+    /// # Errors
+    /// 40514 for a filtered index, and what storage fails with.
+    pub fn new(
+        env: &Env,
+        source: &TableDef,
+        table: &Arc<TableDef>,
+        index: usize,
+        view: ReadView,
+        options: IndexBuildOptions,
+    ) -> Result<Self, BuildError> {
+        assert_eq!(source.columns.len(), table.columns.len(), "an index build changes no columns");
+        if table.indexes[index].filter.is_some() {
+            return Err(message(40514, &[&"a filtered index"]).into());
+        }
+        let source = Source { layout: TreeLayout::new(source, 0), tree: source.rows().tree, view };
+        let scan = source.view.scan(source.tree, KeyRange::ALL, ScanDirection::Forward)?;
+        let sort = SortOptions { memory_bytes_max: options.memory_bytes_max, temp_folder: options.temp_folder, stable: false };
+        Ok(Self {
+            source,
+            table: table.clone(),
+            index,
+            layout: TreeLayout::new(table, index),
+            tree: table.indexes[index].tree,
+            rows_expected: options.rows_expected,
+            rows_scanned: 0,
+            rows_appended: 0,
+            state: State::Scan { scan, sort: ExternalSort::new(env.clone(), sort) },
+            statistics: SortStatistics::default(),
+            last: Vec::new(),
+            buffers: Buffers::default(),
+        })
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> BuildProgress {
+        let phase = match self.state {
+            State::Scan { .. } => BuildPhase::Scan,
+            State::Sort(_) => BuildPhase::Sort,
+            State::Append(_) => BuildPhase::Append,
+            State::Done => BuildPhase::Done,
+        };
+        let whole = match phase {
+            BuildPhase::Scan => self.rows_expected.unwrap_or(0).max(self.rows_scanned),
+            _ => self.rows_scanned,
+        };
+        let percent = match (phase, self.rows_expected) {
+            (BuildPhase::Done, _) => 100.0,
+            (BuildPhase::Scan, None) => 0.0,
+            _ => (self.rows_scanned + self.rows_appended) as f64 * 50.0 / whole.max(1) as f64,
+        };
+        BuildProgress { phase, rows_scanned: self.rows_scanned, rows_appended: self.rows_appended, percent }
+    }
+
+    /// What the sort did.
+    pub fn sort_statistics(&self) -> SortStatistics {
+        self.statistics
+    }
+
+    /// Does the next piece of work within `txn`, which made the tree; false when all is done.
+    ///
+    /// # Errors
+    /// See the head of the module. After an error the build cannot go on.
+    pub fn step(&mut self, txn: &mut Txn) -> Result<bool, BuildError> {
+        self.state = match std::mem::replace(&mut self.state, State::Done) {
+            State::Scan { mut scan, mut sort } => {
+                if self.scan(&mut scan, &mut sort)? {
+                    State::Scan { scan, sort }
+                } else {
+                    State::Sort(sort)
+                }
+            }
+            State::Sort(sort) => State::Append(sort.finish()?),
+            State::Append(mut sorted) => {
+                let more = self.append(txn, &mut sorted)?;
+                self.statistics = sorted.statistics();
+                if more { State::Append(sorted) } else { State::Done }
+            }
+            State::Done => State::Done,
+        };
+        Ok(!matches!(self.state, State::Done))
+    }
+
+    /// Does all of it; `between` is called after every step and may end the build.
+    ///
+    /// # Errors
+    /// As [`Self::step`], and what `between` fails with.
+    pub fn run(&mut self, txn: &mut Txn, between: &mut dyn FnMut(&BuildProgress) -> Result<(), SqlError>) -> Result<(), BuildError> {
+        while self.step(txn)? {
+            between(&self.progress())?;
+        }
+        between(&self.progress())?;
+        Ok(())
+    }
+
+    /// Reads rows; false at the end.
+    fn scan(&mut self, scan: &mut Scan, sort: &mut ExternalSort) -> Result<bool, BuildError> {
+        let until = self.rows_scanned + SCAN_ROWS;
+        let mut blocks = Vec::new();
+        while self.rows_scanned < until {
+            blocks.clear();
+            let mut rows = 0;
+            while rows < DECODE_ROWS {
+                let Some(block) = scan.next_block()? else { break };
+                rows += block.len();
+                blocks.push(std::mem::take(block));
+            }
+            if rows == 0 {
+                return Ok(false);
+            }
+            self.take(&blocks, sort)?;
+            self.rows_scanned += rows as u64;
+        }
+        Ok(true)
+    }
+
+    /// Puts the entries of the rows of `blocks` into the sort.
+    fn take(&mut self, blocks: &[RowBlock], sort: &mut ExternalSort) -> Result<(), BuildError> {
+        let rows: usize = blocks.iter().map(RowBlock::len).sum();
+        let column = |column: &usize| {
+            let mut builder = ColumnBuilder::new(&self.table.columns[*column].sql_type, rows);
+            append_column(&self.source.layout, *column, blocks, &self.source.view, &mut builder)?;
+            Ok::<_, BuildError>(builder.finish())
+        };
+        let own_count = self.layout.own_key_count;
+        let own = self.layout.key_columns[..own_count].iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let stored = self.layout.row_columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let Buffers { keys, entry, row: buffer, packed } = &mut self.buffers;
+        encode_arrays(&own, self.layout.own_key(), keys);
+        let mut encoder = RowEncoder::new(&self.layout.row, &stored);
+        let places = blocks.iter().flat_map(|block| (0..block.len()).map(move |row| (block, row)));
+        for (at, (block, row)) in places.enumerate() {
+            entry.clear();
+            if own_count > 0 {
+                entry.extend_from_slice(keys.key(at));
+            }
+            match (self.index, self.layout.row_number) {
+                (0, false) => {}
+                (0, true) => entry.extend_from_slice(&(self.rows_scanned + at as u64 + 1).to_be_bytes()),
+                _ => entry.extend_from_slice(block.key(row)),
+            }
+            if stored.is_empty() {
+                sort.push(entry, &[])?;
+                continue;
+            }
+            encoder.encode(at, buffer)?;
+            pack(buffer, packed);
+            sort.push(entry, packed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes entries; false at the end.
+    fn append(&mut self, txn: &mut Txn, sorted: &mut SortedRows) -> Result<bool, BuildError> {
+        let unique = self.table.indexes[self.index].unique;
+        let mut empty = RowBuffer::default();
+        if self.layout.row_columns.is_empty() {
+            self.layout.row.encode(&[], &mut empty)?;
+        }
+        let mut appender = txn.bulk_append(self.tree)?;
+        let mut is_ended = false;
+        for _ in 0..APPEND_ROWS {
+            let Some((key, payload)) = sorted.next()? else {
+                is_ended = true;
+                break;
+            };
+            if unique {
+                let part = own_part(&self.layout, self.index, key)?;
+                if self.rows_appended > 0 && part == self.last.as_slice() {
+                    return Err(duplicate(&self.source, &self.table, self.index, key, payload)?);
+                }
+                self.last.clear();
+                self.last.extend_from_slice(part);
+            }
+            if payload.is_empty() {
+                appender.push(key, Row::inline(empty.inline()))?;
+            } else {
+                let (inline, large) = unpack(payload)?;
+                appender.push(key, Row { inline, large: &large })?;
+            }
+            self.rows_appended += 1;
+        }
+        appender.finish()?;
+        Ok(!is_ended)
+    }
+}
+
+/// The index's own key in a whole one.
+fn own_part<'k>(layout: &TreeLayout, index: usize, key: &'k [u8]) -> Result<&'k [u8], Damage> {
+    if index == 0 { Ok(key) } else { Ok(&key[..key.len() - layout.row_key(key)?.len()]) }
+}
+
+/// 1505 for an entry whose key the entry before has.
+fn duplicate(source: &Source, table: &TableDef, index: usize, key: &[u8], payload: &[u8]) -> Result<BuildError, BuildError> {
+    let values = if index == 0 {
+        let inline = if payload.is_empty() { &[] } else { unpack(payload)?.0 };
+        key_text(table, index, key, inline)
+    } else {
+        let layout = TreeLayout::new(table, index);
+        let row_key = layout.row_key(key)?;
+        let row = source.view.get(source.tree, row_key)?;
+        key_text(table, index, row_key, row.as_ref().map_or(&[], |block| block.value(0)))
+    };
+    let object = format!("{}.{}", table.schema_name, table.name);
+    let name = table.indexes[index].name.clone().unwrap_or_default();
+    Ok(message(1505, &[&object, &name, &values]).into())
+}
+
+#[cfg(test)]
+mod tests;
