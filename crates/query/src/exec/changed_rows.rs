@@ -89,7 +89,13 @@ impl<'p> ChangedRows<'p> {
     }
 
     /// The input row that the newest state of a row gives.
-    fn read_again(&mut self, writer: &TableWriter<'p>, old: Batch, block: RowBlock, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+    fn read_again(
+        &mut self,
+        writer: &TableWriter<'p>,
+        old: Batch,
+        block: RowBlock,
+        cx: &mut Cx<'p, '_>,
+    ) -> Result<Option<Batch>, SqlError> {
         let Some((scan, steps)) = &mut self.again else {
             return self.with_newest(writer, old, block, cx).map(Some);
         };

@@ -19,6 +19,7 @@ mod aggregate;
 mod apply;
 mod assign;
 pub(crate) mod assignment;
+mod bulk_insert;
 mod changed_rows;
 mod concatenate;
 mod decode;
@@ -51,6 +52,7 @@ mod window;
 mod tests;
 
 pub use batch::{BATCH_ROWS, Rows};
+pub use bulk_insert::{BulkInsert, BulkTarget};
 pub(crate) use correlation::is_row_independent;
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};

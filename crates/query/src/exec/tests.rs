@@ -407,3 +407,77 @@ fn variables_run_over_rows() {
     assert_eq!(host.run(&node(assign, &[])).unwrap(), (vec![], 3));
     assert_eq!(host.variables, [i(6)]);
 }
+
+#[test]
+fn bulk_loads_fill_every_index() {
+    use crate::exec::{BulkInsert, BulkTarget};
+    for (name, reversed, unique, before) in [("rising", false, false, 0), ("falling", true, true, 0), ("not_empty", true, false, 1)] {
+        let mut host = TestHost::new(&format!("bulk_{name}"));
+        let definition = table("t", &[("a", INT, false), ("b", INT, true), ("s", SqlType::varchar(20), true)]);
+        let table = host.make(with_index(clustered(definition, &[0], true), &[(1, true)], &[2], unique));
+        if before > 0 {
+            host.run(&insert(&table, &[vec![i(-1), i(-1), Scalar::text("before")]])).unwrap();
+        }
+        let target = BulkTarget {
+            table: table.clone(),
+            targets: vec![0, 1],
+            types: vec![INT, INT],
+            defaults: vec![(1, int(-7)), (2, text("given"))],
+            keep_identity: true,
+            keep_nulls: !unique,
+        };
+        let mut load = BulkInsert::begin(target, &mut host).unwrap();
+        let rows = 100_000;
+        for from in (0..rows).step_by(1000) {
+            let values = |row: i32| if reversed { rows - 1 - row } else { row };
+            let a: Vec<i32> = (from..from + 1000).map(values).collect();
+            let b: Vec<Option<i32>> = a.iter().map(|v| (*v != 500).then_some(v * 2)).collect();
+            let columns: Vec<arrow_array::ArrayRef> =
+                vec![Arc::new(arrow_array::Int32Array::from(a)), Arc::new(arrow_array::Int32Array::from(b))];
+            load.push(thawdb_types::Batch::new(columns, 1000), &mut host).unwrap();
+        }
+        assert_eq!(load.finish(&mut host).unwrap(), rows as u64, "{name}");
+        host.commit();
+        let all = host.rows(&scan(&table, 0, &[0]));
+        assert_eq!(all.len(), (rows + before) as usize);
+        assert!(all.windows(2).all(|pair| pair[0][0].as_i64() < pair[1][0].as_i64()));
+        assert_eq!(host.rows(&scan(&table, 1, &[0])).len(), (rows + before) as usize);
+        let b_of_500 = if unique { i(-7) } else { Scalar::Null };
+        let of_500 = where_(scan(&table, 0, &[1, 2, 0]), compare(CompareOp::Equal, column(2, INT), int(500)));
+        assert_eq!(host.rows(&of_500), [[b_of_500, Scalar::text("given"), i(500)]]);
+    }
+}
+
+#[test]
+fn bulk_loads_find_duplicates() {
+    use crate::exec::{BulkInsert, BulkTarget};
+    let mut host = TestHost::new("bulk_duplicates");
+    let table = host.make(with_index(clustered(table("t", &[("a", INT, false), ("b", INT, true)]), &[0], true), &[(1, false)], &[], true));
+    let load = |host: &mut TestHost, rows: &[&[i32]]| {
+        let target = BulkTarget {
+            table: table.clone(),
+            targets: vec![0, 1],
+            types: vec![INT, INT],
+            defaults: vec![],
+            keep_identity: false,
+            keep_nulls: true,
+        };
+        let mut load = BulkInsert::begin(target, host)?;
+        let mut execution = values(&[INT, INT], &ints(rows));
+        execution.rows_estimate = 0.0;
+        let mut run = crate::exec::run(&execution, host)?;
+        while let Some(batch) = run.next(host)? {
+            load.push(batch, host)?;
+        }
+        load.finish(host)
+    };
+    assert_eq!(load(&mut host, &[&[1, 1], &[1, 2]]).unwrap_err().number, 2627);
+    let mut host = TestHost::new("bulk_duplicates_2");
+    let table = host.make((*table).clone());
+    let target = BulkTarget { table, targets: vec![0, 1], types: vec![INT, INT], defaults: vec![], keep_identity: false, keep_nulls: true };
+    let mut load = BulkInsert::begin(target, &mut host).unwrap();
+    let column = |v: Vec<i32>| Arc::new(arrow_array::Int32Array::from(v)) as arrow_array::ArrayRef;
+    load.push(thawdb_types::Batch::new(vec![column(vec![1, 2, 3]), column(vec![5, 6, 5])], 3), &mut host).unwrap();
+    let error = load.finish(&mut host).unwrap_err();
+    assert_eq!((error.number, error.text.ends_with("(5).")), (2601, true), "{error}");
+}
