@@ -1,14 +1,24 @@
 //! Instance, sessions, batches, catalog views: everything between a client's text and the executor, without sockets.
 //!
 //! ```text
-//! Engine::open ─► Engine ── login ─► Session ── execute(text) ─► parse ─► statement loop ─► query::compile ─► query::run
+//! Engine::open ─► Engine ── login ─► Session ── execute(text) ─► parse ─► Program ─► query::compile ─► query::exec
 //!                   │                   │                            └─► DDL, SET, transactions, EXEC, DBCC
 //!                   └ databases         └ transactions, variables, options, cancellation
 //! ```
 
 pub mod api;
-mod engine;
+mod batch;
+mod dbcc;
+mod ddl;
+mod engine_clock;
+mod instance;
+mod messages;
+mod observed;
+mod procedures;
+mod rows;
 mod session;
+mod storage_error;
+mod views;
 
 pub use api::batch::Batch;
 pub use api::bulk::BulkColumn;
@@ -16,6 +26,6 @@ pub use api::config::{EngineConfig, Secret};
 pub use api::login::{LoginInfo, LoginRequest, PRODUCT_VERSION, PROGRAM_NAME};
 pub use api::parameter::Parameter;
 pub use api::sink::{DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
-pub use engine::Engine;
+pub use instance::Engine;
 pub use session::{BulkLoader, CancelToken, Isolation, Session};
 pub use thawdb_query::phys::OutputColumn;

@@ -18,13 +18,25 @@ const CATALOGUE: &[(i32, u8, &str)] = &[
     (2759, 16, "CREATE SCHEMA failed due to previous errors."),
     (2786, 16, "The data type of substitution parameter %d does not match the expected type of the format specification."),
     (3617, 11, "Operation cancelled by user."),
-    (3624, 20, "A system assertion check has failed. Check the SQL Server error log for details. Typically, an assertion failure is caused by a software bug or data corruption. To check for database corruption, consider running DBCC CHECKDB. Detail: %ls."),
+    (
+        3624,
+        20,
+        "A system assertion check has failed. Check the SQL Server error log for details. Typically, an assertion failure is caused by a software bug or data corruption. To check for database corruption, consider running DBCC CHECKDB. Detail: %ls.",
+    ),
     (5008, 16, "This ALTER DATABASE statement is not supported. Correct the syntax and execute the statement again."),
     (5058, 16, "Option '%.*ls' cannot be set in database '%.*ls'."),
     (5169, 16, "FILEGROWTH cannot be greater than MAXSIZE for file '%.*ls'."),
     (6101, 16, "Session ID %d is not valid."),
-    (8946, 16, "Table error: Allocation page %S_PGID has invalid %ls page header values. Type is %d. Check type, alloc unit ID and page ID on the page."),
-    (35100, 16, "Error number %d in the THROW statement is outside the valid range. Specify an error number in the valid range of 50000 to 2147483647."),
+    (
+        8946,
+        16,
+        "Table error: Allocation page %S_PGID has invalid %ls page header values. Type is %d. Check type, alloc unit ID and page ID on the page.",
+    ),
+    (
+        35100,
+        16,
+        "Error number %d in the THROW statement is outside the valid range. Specify an error number in the valid range of 50000 to 2147483647.",
+    ),
     (40510, 16, "Statement '%.*ls' is not supported in this version of SQL Server."),
 ];
 

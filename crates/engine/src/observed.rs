@@ -12,9 +12,7 @@ fn ms(ns: u64) -> Scalar {
 
 /// sys.dm_os_wait_stats. Signal waits are not told apart here: a thread woken runs when the system lets it.
 pub(crate) fn waits() -> Rows {
-    let row = |stats: wait::WaitStats| {
-        vec![text(stats.kind.name()), big(stats.count), ms(stats.wait_ns), ms(stats.wait_ns_max), big(0)]
-    };
+    let row = |stats: wait::WaitStats| vec![text(stats.kind.name()), big(stats.count), ms(stats.wait_ns), ms(stats.wait_ns_max), big(0)];
     wait::stats().into_iter().map(row).collect()
 }
 

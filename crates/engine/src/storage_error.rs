@@ -84,7 +84,8 @@ pub(crate) fn named(database: &OpenDatabase, tables: &thawdb_catalog::Catalog, s
         StorageError::Deadlock => message(1205, &[&session_id, &"lock"]),
         StorageError::FileFull => message(1105, &[&"dbo.SYSTEM OBJECT", &"", &database.name(), &"PRIMARY"]),
         StorageError::Damage { page, offset, ref detail } => {
-            let file = database.record().files.iter().enumerate().find(|(at, _)| at + 1 == usize::from(page.file)).map(|(_, f)| f.path.clone());
+            let file =
+                database.record().files.iter().enumerate().find(|(at, _)| at + 1 == usize::from(page.file)).map(|(_, f)| f.path.clone());
             let page = format!("({}:{})", page.file, page.page);
             message(824, &[detail, &"read", &page, &database.id.0, &offset, &file.unwrap_or_default().display()])
         }

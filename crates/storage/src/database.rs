@@ -1,208 +1,85 @@
-//! The doors of the storage floor, standing on an in-memory model until the rooms behind them are built.
+//! An open database: its trees, its transactions' table, its versions, over the lower half's store.
 //!
-//! The signatures are the contract; the bodies are a stand-in that keeps every tree in a `BTreeMap` under one
-//! lock and has no isolation, so that the floors above can be built and tested at the same time.
+//! ```text
+//!   Storage ── Database ┬ Store: pages, log, space          CommitTable: fates, views
+//!                       ├ trees: id -> root, unit (cache of the units tree)
+//!                       ├ VersionStore: segments            Cleaner: what waits to be tidied
+//!                       └ LockManager (the instance's)
+//! ```
+//! Boot page, trees' part: version u8 | zero u8 | units tree's root 6 | units tree's unit 6.
+//!
+//! Invariants: 1. the units tree and the root tree exist from creation on, under fixed ids. 2. A tree in the cache is one
+//! whose row was seen committed or made by an open transaction that alone knows its id.
+//! Locks: TREE_CACHE (5), VERSION_SEGMENT_MAKING (1). Failure: as of the rooms below.
 
+use crate::btree::{Settler, Tree};
+use crate::checkpoint::TransactionTable;
+use crate::cleaner::{Cleaner, CleanerThread};
 use crate::error::StorageError;
-use crate::ids::{LargeRef, TreeId, TxnId};
-use observe::sync::{LockClass, Mutex};
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::path::PathBuf;
+use crate::hash::FastHash;
+use crate::ids::{Lsn, PageId, TreeId, TxnId};
+use crate::locks::{LockInfo, LockManager};
+use crate::mini::{Mini, UnitSpec};
+use crate::page::{Entry, Format, PageOp, PageType, header};
+use crate::pool::Pool;
+use crate::recovery::RecoveryListener;
+use crate::space::Unit;
+use crate::store::{Store, background::Background};
+use crate::txn::Txn;
+use crate::units::{TreeInfo, UnitKind, unit_key};
+use crate::versions::commit_table::CommitTable;
+use crate::versions::records::{OpenTxns, TxnRecord};
+use crate::versions::store::{Segment, VersionStore};
+use crate::view::{self, ReadView};
+use observe::sync::{LockClass, Mutex, RwLock};
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use thawdb_device::Env;
 use thawdb_observe as observe;
 
-static MODEL: LockClass = LockClass::new("STORAGE_MODEL", 1);
+pub use crate::spec::{DatabaseSpec, FileKind, FileSpec, TreeSpec};
 
-/// Settings of the instance's storage.
-#[derive(Debug, Clone)]
-pub struct StorageConfig {
-    /// Most memory the buffer pool, sorts and versions may use together, in bytes (`max server memory`).
-    pub memory_bytes_max: u64,
-}
+static TREE_CACHE: LockClass = LockClass::new("TREE_CACHE", 5);
+static BACKGROUND: LockClass = LockClass::new("DATABASE_BACKGROUND", 1);
+static SEGMENT_MAKING: LockClass = LockClass::new("VERSION_SEGMENT_MAKING", 1);
 
-/// What a file of a database holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// Rows, of the filegroup with this number (1 is PRIMARY).
-    Rows {
-        /// Filegroup number.
-        filegroup: u16,
-    },
-    /// The log.
-    Log,
-}
-
-/// One file of a database as CREATE DATABASE names it.
-#[derive(Debug, Clone)]
-pub struct FileSpec {
-    /// Logical name.
-    pub name: String,
-    /// Physical path, as written.
-    pub path: PathBuf,
-    /// What it holds.
-    pub kind: FileKind,
-    /// First size in bytes.
-    pub size_bytes: u64,
-    /// Greatest size in bytes; `None` is UNLIMITED.
-    pub size_bytes_max: Option<u64>,
-    /// Growth step in bytes; 0 is none.
-    pub growth_bytes: u64,
-}
-
-/// A database to be made or opened.
-#[derive(Debug, Clone)]
-pub struct DatabaseSpec {
-    /// Its name, for messages and views only.
-    pub name: String,
-    /// Its files; the first `Rows` file is the primary one.
-    pub files: Vec<FileSpec>,
-    /// Contents need not outlive the instance (tempdb): nothing is logged or synced.
-    pub temporary: bool,
-}
-
-/// Storage of one instance: the buffer pool and the open databases that share it.
-pub struct Storage {
-    env: Env,
-}
-
-impl Storage {
-    /// Storage in `env` under `config`.
-    pub fn new(env: Env, config: StorageConfig) -> Arc<Self> {
-        let _ = config;
-        Arc::new(Self { env })
-    }
-
-    /// The environment.
-    pub fn env(&self) -> &Env {
-        &self.env
-    }
-
-    /// Makes the files of a new database; durable on return. Fails with `Io(AlreadyExists)` if a file is there.
-    pub fn create_database(self: &Arc<Self>, spec: &DatabaseSpec) -> Result<Arc<Database>, StorageError> {
-        Ok(Arc::new(Database { spec: spec.clone(), model: Mutex::new(&MODEL, Model::default()) }))
-    }
-
-    /// Opens a database after a clean shutdown or a crash; `primary` is its first data file, which names the others.
-    pub fn open_database(self: &Arc<Self>, primary: &std::path::Path) -> Result<Arc<Database>, StorageError> {
-        Err(StorageError::NotFound(primary.display().to_string()))
-    }
-}
-
-#[derive(Default)]
-struct Model {
-    trees: BTreeMap<u64, BTreeMap<Vec<u8>, StoredRow>>,
-    tree_next: u64,
-    txn_next: u64,
-}
-
-#[derive(Clone, Default)]
-struct StoredRow {
-    inline: Vec<u8>,
-    large: Vec<Vec<u8>>,
-}
+/// Version of the trees' part of the boot page.
+const BOOT_VERSION: u8 = 1;
+/// Bytes of that part that are used.
+const BOOT_BYTES: usize = 14;
+/// Extents freed in one mini-transaction: half a gigabyte at most, a few map pages.
+const FREE_EXTENTS: u32 = 8192;
 
 /// An open database.
 pub struct Database {
     spec: DatabaseSpec,
-    model: Mutex<Model>,
+    pub(crate) number: u32,
+    pub(crate) store: Arc<Store>,
+    pub(crate) commits: Arc<CommitTable>,
+    pub(crate) versions: VersionStore,
+    pub(crate) locks: Arc<LockManager>,
+    pub(crate) cleaner: Cleaner,
+    units: Arc<TreeInfo>,
+    trees: RwLock<HashMap<u64, Arc<TreeInfo>, FastHash>>,
+    segment_making: Mutex<()>,
+    background: Mutex<Option<(Background, CleanerThread)>>,
 }
 
-/// A tree to be made.
-#[derive(Debug, Clone, Copy)]
-pub struct TreeSpec {
-    /// Object it belongs to; written in every page header.
-    pub object_id: u32,
-    /// Index number within the object (1 clustered, 2.. others); written in every page header.
-    pub index_id: u32,
-    /// Filegroup to allocate from.
-    pub filegroup: u16,
+/// Who is seen by all, for one tree.
+pub(crate) struct DatabaseSettler<'a> {
+    commits: &'a CommitTable,
+    purges_ghosts: bool,
 }
 
-/// A row to be written: its inline bytes and the values too large for a page.
-#[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
-    /// Stored on the leaf; with the key at most [`Database::INLINE_BYTES_MAX`] bytes.
-    pub inline: &'a [u8],
-    /// Stored apart, each up to 2^31 - 1 bytes; read back one at a time by position. At most 1,024.
-    pub large: &'a [&'a [u8]],
-}
-
-impl<'a> Row<'a> {
-    /// A row without large parts.
-    pub const fn inline(inline: &'a [u8]) -> Self {
-        Self { inline, large: &[] }
+impl Settler for DatabaseSettler<'_> {
+    fn seen_by_all(&self, writer: u64) -> bool {
+        self.commits.seen_by_all(writer)
     }
-}
 
-/// A transaction, or a place for one: it gets its id with its first write. Dropping an unfinished one rolls it back.
-pub struct Txn {
-    database: Arc<Database>,
-    id: Option<TxnId>,
-    undo: Vec<Undo>,
-}
-
-enum Undo {
-    Entry { tree: TreeId, key: Vec<u8>, before: Option<StoredRow> },
-    TreeMade(TreeId),
-    TreeDropped(TreeId, BTreeMap<Vec<u8>, StoredRow>),
-}
-
-/// A point within a transaction to which it can be rolled back (statement start, SAVE TRANSACTION).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Savepoint(usize);
-
-/// What a reader sees: everything committed before it was taken, and its own transaction's changes.
-#[derive(Clone)]
-pub struct ReadView {
-    database: Arc<Database>,
-}
-
-/// Keys from one bound to another.
-#[derive(Debug, Clone)]
-pub struct KeyRange {
-    /// Lower bound.
-    pub start: Bound<Vec<u8>>,
-    /// Upper bound.
-    pub end: Bound<Vec<u8>>,
-}
-
-impl KeyRange {
-    /// Every key.
-    pub const ALL: Self = Self { start: Bound::Unbounded, end: Bound::Unbounded };
-}
-
-/// Direction of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScanDirection {
-    /// Rising keys.
-    Forward,
-    /// Falling keys.
-    Backward,
-}
-
-/// A scan of a tree in key order, one leaf's visible rows at a time; holds no latch between calls.
-pub struct Scan {
-    view: ReadView,
-    tree: TreeId,
-    range: KeyRange,
-    direction: ScanDirection,
-    block: RowBlock,
-    done: bool,
-}
-
-/// The visible rows of one leaf, copied out of the page.
-#[derive(Default)]
-pub struct RowBlock {
-    rows: Vec<(Vec<u8>, StoredRow)>,
-    refs: Vec<Vec<LargeRef>>,
-}
-
-/// Fills an empty or freshly truncated tree in key order, whole leaves at a time.
-pub struct BulkAppender<'t> {
-    txn: &'t mut Txn,
-    tree: TreeId,
+    fn purges_ghosts(&self) -> bool {
+        self.purges_ghosts
+    }
 }
 
 impl Database {
@@ -212,269 +89,309 @@ impl Database {
     pub const KEY_BYTES_MAX: usize = 1700;
     /// The tree that a new database has, empty: where `catalog` keeps its root.
     pub const ROOT_TREE: TreeId = TreeId(1);
+    /// The tree of trees.
+    pub(crate) const UNITS_TREE: TreeId = TreeId(2);
+    /// Ids below are the system's own and cannot be dropped.
+    pub(crate) const FIRST_FREE_TREE: u64 = 100;
+
+    pub(crate) fn create(
+        pool: &Arc<Pool>,
+        env: &Env,
+        locks: &Arc<LockManager>,
+        number: u32,
+        spec: &DatabaseSpec,
+    ) -> Result<Arc<Self>, StorageError> {
+        let store = Store::create(pool, env, number, spec)?;
+        let own = |object_id| TreeSpec { object_id, index_id: 1, filegroup: 1 };
+        let mut mini = Mini::begin(&store, TxnId(0));
+        let units = Self::make_tree(&mut mini, Self::UNITS_TREE, own(2), TxnId(0))?;
+        let root = Self::make_tree(&mut mini, Self::ROOT_TREE, own(1), TxnId(0))?;
+        for (slot, info) in [&root, &units].into_iter().enumerate() {
+            let leaf = mini.latch(units.root)?;
+            let mut bytes = Vec::new();
+            Entry::plain(&unit_key(info.id), &info.encode()).encode(&mut bytes);
+            mini.apply(leaf, PageOp::SlotInsert { slot: u16::try_from(slot).expect("two"), bytes: &bytes })?;
+        }
+        let row = units.encode();
+        let mut boot = [0; BOOT_BYTES];
+        boot[0] = BOOT_VERSION;
+        boot[2..].copy_from_slice(&row[12..24]);
+        mini.patch_boot(0, &boot)?;
+        let end = mini.commit()?;
+        store.flush_log(end)?;
+        Ok(Self::assemble(store, locks, number, spec.clone(), units, OpenTxns::default()))
+    }
+
+    fn assemble(
+        store: Arc<Store>,
+        locks: &Arc<LockManager>,
+        number: u32,
+        spec: DatabaseSpec,
+        units: TreeInfo,
+        open: OpenTxns,
+    ) -> Arc<Self> {
+        let units = Arc::new(units);
+        let mut trees = HashMap::with_hasher(FastHash);
+        trees.insert(units.id.0, units.clone());
+        let commits = Arc::new(CommitTable::new(open));
+        store.set_transaction_table(commits.clone());
+        Arc::new(Self {
+            spec,
+            number,
+            store,
+            commits,
+            versions: VersionStore::new(),
+            locks: locks.clone(),
+            cleaner: Cleaner::new(),
+            units,
+            trees: RwLock::new(&TREE_CACHE, trees),
+            segment_making: Mutex::new(&SEGMENT_MAKING, ()),
+            background: Mutex::new(&BACKGROUND, None),
+        })
+    }
+
+    pub(crate) fn open(
+        pool: &Arc<Pool>,
+        env: &Env,
+        locks: &Arc<LockManager>,
+        number: u32,
+        primary: &Path,
+    ) -> Result<Arc<Self>, StorageError> {
+        let name = primary.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let mut analysis = Analysis { open: OpenTxns::default(), failed: None };
+        let store = Store::open(pool, env, &name, number, primary, &mut analysis)?;
+        if let Some(error) = analysis.failed {
+            return Err(error);
+        }
+        let spec = DatabaseSpec { name, files: store.files().map(|file| file.spec.clone()).collect(), temporary: false };
+        let boot = store.boot()?;
+        if boot[0] != BOOT_VERSION {
+            let detail = format!("trees' part of the boot page has version {}", boot[0]);
+            return Err(StorageError::Damage { page: crate::space::layout::BOOT, offset: 0, detail });
+        }
+        let units = TreeInfo::units(Self::UNITS_TREE, boot[2..BOOT_BYTES].try_into().expect("twelve bytes"));
+        let database = Self::assemble(store, locks, number, spec, units, analysis.open);
+        database.inherit()?;
+        Ok(database)
+    }
+
+    /// Takes over what is left from before: version segments, and trees that were dropped and not freed yet.
+    fn inherit(&self) -> Result<(), StorageError> {
+        let mut segments = Vec::new();
+        for (key, row, ghost) in crate::cleaner::settled_entries(self, &self.units)? {
+            let info = TreeInfo::decode(&key, &row)?;
+            match (info.kind, ghost) {
+                (UnitKind::Versions, false) => segments.push(Segment::new(info.id, info.unit)),
+                (UnitKind::Tree, true) => self.cleaner.committed(TxnId(0), Vec::new(), vec![Arc::new(info)]),
+                (UnitKind::Versions, true) | (UnitKind::Tree, false) => {}
+            }
+        }
+        self.versions.inherit(segments);
+        Ok(())
+    }
 
     /// The files and name.
     pub fn spec(&self) -> &DatabaseSpec {
         &self.spec
     }
 
-    /// Starts a transaction; costs nothing until its first write.
-    pub fn begin(self: &Arc<Self>) -> Txn {
-        Txn { database: self.clone(), id: None, undo: Vec::new() }
+    /// Its number in the lock table.
+    pub fn lock_number(&self) -> u32 {
+        self.number
     }
 
-    /// A view of what is committed now and, with `txn`, of its own changes up to now.
+    /// The lower half: pages, log, files.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Starts a transaction; costs nothing until its first write.
+    pub fn begin(self: &Arc<Self>) -> Txn {
+        Txn::new(self.clone())
+    }
+
+    /// A view of what is committed now and, with `txn`, of its own changes.
     pub fn read_view(self: &Arc<Self>, txn: Option<&Txn>) -> ReadView {
-        let _ = txn;
-        ReadView { database: self.clone() }
+        ReadView::new(self.clone(), self.commits.view(txn.and_then(Txn::id)))
+    }
+
+    /// Every lock held or waited for in this database.
+    pub fn locks(&self) -> Vec<LockInfo> {
+        self.locks.locks().into_iter().filter(|lock| lock.resource.database == self.number).collect()
     }
 
     /// Makes dirty pages durable and moves the start of recovery forward.
     pub fn checkpoint(&self) -> Result<(), StorageError> {
-        Ok(())
+        self.store.write_all()?;
+        self.store.checkpoint()
     }
 
-    /// Checkpoints and closes; the next open has nothing to redo.
+    /// Starts the work that goes on while nobody asks: redo after a crash, writing back, checkpoints, tidying. For real
+    /// instances; simulations call [`Database::background_turn`] themselves.
+    pub fn start_background(self: &Arc<Self>) {
+        let mut running = self.background.lock();
+        if running.is_none() {
+            *running = Some((Background::start(&self.store), crate::cleaner::CleanerThread::start(self)));
+        }
+    }
+
+    /// A bounded piece of background work; true if there is more.
+    pub fn background_turn(&self) -> Result<bool, StorageError> {
+        Ok(self.store.background_turn()? | self.clean_turn()?)
+    }
+
+    /// Checkpoints and closes; the next open has nothing to redo. Transactions still open are as after a crash.
     pub fn close(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-}
-
-impl Txn {
-    /// Its id; `None` before its first write.
-    pub fn id(&self) -> Option<TxnId> {
-        self.id
+        let running = self.background.lock().take();
+        drop(running);
+        self.store.close()
     }
 
-    /// The database.
-    pub fn database(&self) -> &Arc<Database> {
-        &self.database
+    pub(crate) fn settler(&self, tree: TreeId) -> DatabaseSettler<'_> {
+        // A ghost in the units tree names pages that are still to be freed.
+        DatabaseSettler { commits: &self.commits, purges_ghosts: tree != Self::UNITS_TREE }
     }
 
-    fn ensure_id(&mut self) {
-        if self.id.is_none() {
-            let mut model = self.database.model.lock();
-            model.txn_next += 1;
-            self.id = Some(TxnId(model.txn_next));
-        }
+    /// Makes a tree's unit and root in the mini-transaction's group. Its rows without tags are `creator`'s.
+    pub(crate) fn make_tree(mini: &mut Mini<'_>, tree: TreeId, spec: TreeSpec, creator: TxnId) -> Result<TreeInfo, StorageError> {
+        let TreeSpec { object_id, index_id, filegroup } = spec;
+        let unit = mini.create_unit(UnitSpec { tree, object_id, index_id, filegroup })?;
+        let root = mini.allocate(unit, Format { page_type: PageType::Leaf, tree, object_id, index_id, level: 0, creator })?;
+        Ok(TreeInfo::new(tree, UnitKind::Tree, mini.id(root), unit, filegroup, object_id, index_id))
     }
 
-    /// Makes an empty tree; gone again if the transaction rolls back.
-    pub fn create_tree(&mut self, spec: TreeSpec) -> Result<TreeId, StorageError> {
-        let _ = spec;
-        self.ensure_id();
-        let tree = {
-            let mut model = self.database.model.lock();
-            model.tree_next += 1;
-            let id = 100 + model.tree_next;
-            model.trees.insert(id, BTreeMap::new());
-            TreeId(id)
+    /// The tree with this id, as transaction `own` (0 for none) may use it.
+    pub(crate) fn tree(&self, tree: TreeId, own: u64) -> Result<Arc<TreeInfo>, StorageError> {
+        let absent = || StorageError::NotFound(format!("{tree:?}"));
+        let cached = self.trees.read().get(&tree.0).cloned();
+        let info = match cached {
+            Some(info) => info,
+            None => {
+                let view = self.commits.view(if own == 0 { None } else { Some(TxnId(own)) });
+                let row = view::row_of(self, &self.units, &unit_key(tree), &view)?.ok_or_else(absent)?;
+                let info = Arc::new(TreeInfo::decode(row.key(0), row.value(0))?);
+                self.trees.write().entry(tree.0).or_insert(info).clone()
+            }
         };
-        self.undo.push(Undo::TreeMade(tree));
-        Ok(tree)
+        if own != 0 && info.dropped_by() == own || info.kind != UnitKind::Tree {
+            return Err(absent());
+        }
+        Ok(info)
     }
 
-    /// Drops a tree: unseen at once, its pages freed in the background after commit, there again after rollback.
-    pub fn drop_tree(&mut self, tree: TreeId) -> Result<(), StorageError> {
-        self.ensure_id();
-        let old = self.database.model.lock().trees.remove(&tree.0).ok_or_else(|| StorageError::NotFound(format!("{tree:?}")))?;
-        self.undo.push(Undo::TreeDropped(tree, old));
-        Ok(())
+    pub(crate) fn units(&self) -> &Arc<TreeInfo> {
+        &self.units
     }
 
-    fn change(&mut self, tree: TreeId, key: &[u8], after: Option<StoredRow>, expect_absent: bool) -> Result<bool, StorageError> {
-        self.ensure_id();
-        let before = {
-            let mut model = self.database.model.lock();
-            let rows = model.trees.entry(tree.0).or_default();
-            let before = rows.get(key).cloned();
-            if expect_absent && before.is_some() {
-                return Err(StorageError::Duplicate { tree, key: key.to_vec() });
-            }
-            if !expect_absent && before.is_none() {
-                return Ok(false);
-            }
-            match after {
-                Some(row) => rows.insert(key.to_vec(), row),
-                None => rows.remove(key),
-            };
-            before
-        };
-        self.undo.push(Undo::Entry { tree, key: key.to_vec(), before });
-        Ok(true)
+    pub(crate) fn add_tree(&self, info: TreeInfo) {
+        self.trees.write().insert(info.id.0, Arc::new(info));
     }
 
-    /// Inserts; `Duplicate` if a row with the key is there (waits for the fate of another transaction's).
-    pub fn insert(&mut self, tree: TreeId, key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
-        self.change(tree, key, Some(stored(row)), true).map(|_| ())
+    pub(crate) fn forget_tree(&self, tree: TreeId) {
+        self.trees.write().remove(&tree.0);
     }
 
-    /// Replaces the row with `key`; false if none is there now. Waits for other writers of the row.
-    pub fn update(&mut self, tree: TreeId, key: &[u8], row: Row<'_>) -> Result<bool, StorageError> {
-        self.change(tree, key, Some(stored(row)), false)
+    /// Forgets the cached trees that an abandoned transaction made or dropped: their rows tell what is true.
+    pub(crate) fn forget_trees_of(&self, _txn: TxnId) {
+        let units = self.units.clone();
+        let mut trees = self.trees.write();
+        trees.clear();
+        trees.insert(units.id.0, units);
     }
 
-    /// Deletes the row with `key`; false if none is there now. Waits for other writers of the row.
-    pub fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool, StorageError> {
-        self.change(tree, key, None, false)
-    }
-
-    /// Locks the row for update and returns its newest committed (or own) state, `None` if it is gone:
-    /// what UPDATE and DELETE re-check their predicate on under READ COMMITTED.
-    pub fn lock_row(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<RowBlock>, StorageError> {
-        self.database.clone().read_view(Some(self)).get(tree, key)
-    }
-
-    /// Whether any live entry (committed, or this transaction's own) has a key in `range` other than `except`:
-    /// the uniqueness check of secondary indexes. Waits for the fate of other transactions' entries there.
-    pub fn any_live_in(&mut self, tree: TreeId, range: &KeyRange, except: Option<&[u8]>) -> Result<bool, StorageError> {
-        let model = self.database.model.lock();
-        Ok(model.trees.get(&tree.0).is_some_and(|rows| {
-            rows.range::<Vec<u8>, _>((range.start.clone(), range.end.clone())).any(|(k, _)| Some(k.as_slice()) != except)
-        }))
-    }
-
-    /// An appender of rows in rising key order, beyond every key the tree has.
-    pub fn bulk_append(&mut self, tree: TreeId) -> Result<BulkAppender<'_>, StorageError> {
-        self.ensure_id();
-        Ok(BulkAppender { txn: self, tree })
-    }
-
-    /// The present point.
-    pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.undo.len())
-    }
-
-    /// Undoes everything after `to`, newest first; locks are kept.
-    pub fn rollback_to(&mut self, to: Savepoint) -> Result<(), StorageError> {
-        let mut model = self.database.model.lock();
-        while self.undo.len() > to.0 {
-            match self.undo.pop().expect("longer than the savepoint") {
-                Undo::Entry { tree, key, before: Some(row) } => drop(model.trees.entry(tree.0).or_default().insert(key, row)),
-                Undo::Entry { tree, key, before: None } => drop(model.trees.entry(tree.0).or_default().remove(&key)),
-                Undo::TreeMade(tree) => drop(model.trees.remove(&tree.0)),
-                Undo::TreeDropped(tree, rows) => drop(model.trees.insert(tree.0, rows)),
-            }
+    /// Frees every page of a tree and of its large values. Called again after a crash it goes on.
+    pub(crate) fn free_tree_pages(&self, info: &TreeInfo) -> Result<(), StorageError> {
+        for unit in [info.large_unit(), Some(info.unit)].into_iter().flatten() {
+            self.free_unit(unit, info.id)?;
         }
         Ok(())
     }
 
-    /// Commits; durable on return.
-    pub fn commit(mut self) -> Result<(), StorageError> {
-        self.undo.clear();
-        Ok(())
-    }
-
-    /// Rolls everything back.
-    pub fn rollback(mut self) -> Result<(), StorageError> {
-        self.rollback_to(Savepoint(0))
-    }
-}
-
-impl Drop for Txn {
-    fn drop(&mut self) {
-        let _ = self.rollback_to(Savepoint(0));
-    }
-}
-
-fn stored(row: Row<'_>) -> StoredRow {
-    StoredRow { inline: row.inline.to_vec(), large: row.large.iter().map(|l| l.to_vec()).collect() }
-}
-
-impl ReadView {
-    /// The database.
-    pub fn database(&self) -> &Arc<Database> {
-        &self.database
-    }
-
-    /// The one row with `key`, if the view sees one.
-    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<RowBlock>, StorageError> {
-        let mut scan =
-            self.scan(tree, KeyRange { start: Bound::Included(key.to_vec()), end: Bound::Included(key.to_vec()) }, ScanDirection::Forward)?;
-        Ok(scan.next_block()?.map(std::mem::take))
-    }
-
-    /// A scan of `range`.
-    pub fn scan(&self, tree: TreeId, range: KeyRange, direction: ScanDirection) -> Result<Scan, StorageError> {
-        Ok(Scan { view: self.clone(), tree, range, direction, block: RowBlock::default(), done: false })
-    }
-
-    /// Reads a large part whole.
-    pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
-        let part = |from: usize| {
-            usize::try_from(u32::from_le_bytes([at.0[from], at.0[from + 1], at.0[from + 2], at.0[from + 3]])).expect("usize holds u32")
-        };
-        let model = self.database.model.lock();
-        let row = model.trees.get(&(part(0) as u64)).and_then(|t| t.values().nth(part(4)));
-        row.and_then(|r| r.large.get(part(8)).cloned()).ok_or_else(|| StorageError::Bug("large part is gone".into()))
-    }
-}
-
-impl Scan {
-    /// The next leaf's visible rows, at least one; `None` at the end.
-    pub fn next_block(&mut self) -> Result<Option<&mut RowBlock>, StorageError> {
-        if std::mem::replace(&mut self.done, true) {
-            return Ok(None);
-        }
-        let model = self.view.database.model.lock();
-        self.block = RowBlock::default();
-        if let Some(rows) = model.trees.get(&self.tree.0) {
-            let inside = |key: &Vec<u8>| std::ops::RangeBounds::contains(&(self.range.start.clone(), self.range.end.clone()), key);
-            for (position, (key, row)) in rows.iter().enumerate().filter(|(_, (k, _))| inside(k)) {
-                let tag = |ordinal: usize| {
-                    let mut bytes = [0; 16];
-                    for (at, n) in [(0, self.tree.0 as usize), (4, position), (8, ordinal)] {
-                        bytes[at..at + 4].copy_from_slice(&u32::try_from(n).expect("the model is small").to_le_bytes());
-                    }
-                    LargeRef(bytes)
-                };
-                self.block.refs.push((0..row.large.len()).map(tag).collect());
-                self.block.rows.push((key.clone(), row.clone()));
+    /// Frees a unit, unless it is gone already: its first page tells whose it is.
+    pub(crate) fn free_unit(&self, unit: Unit, tree: TreeId) -> Result<(), StorageError> {
+        loop {
+            let page = self.store.read(unit.0)?;
+            let there = header::page_type(&page) == Some(PageType::Iam) && header::tree(&page) == tree;
+            drop(page);
+            if !there || self.store.free_unit_step(unit, FREE_EXTENTS)? {
+                return Ok(());
             }
         }
-        if self.direction == ScanDirection::Backward {
-            self.block.rows.reverse();
-            self.block.refs.reverse();
+    }
+
+    /// The data pages of a unit, by its maps; none if it is gone.
+    pub(crate) fn unit_pages(&self, unit: Unit, tree: TreeId) -> Result<Vec<PageId>, StorageError> {
+        let page = self.store.read(unit.0)?;
+        let there = header::page_type(&page) == Some(PageType::Iam) && header::tree(&page) == tree;
+        drop(page);
+        if there { crate::units::pages_of(&self.store, unit) } else { Ok(Vec::new()) }
+    }
+
+    /// Makes a segment of the version store if the next push needs one.
+    pub(crate) fn make_version_segment(&self) -> Result<(), StorageError> {
+        if !self.versions.needs_segment() {
+            return Ok(());
         }
-        Ok(if self.block.rows.is_empty() { None } else { Some(&mut self.block) })
-    }
-}
-
-impl RowBlock {
-    /// Rows in it.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Key of row `index`, whole.
-    pub fn key(&self, index: usize) -> &[u8] {
-        &self.rows[index].0
-    }
-
-    /// Inline bytes of row `index`.
-    pub fn value(&self, index: usize) -> &[u8] {
-        &self.rows[index].1.inline
-    }
-
-    /// Large parts of row `index`, by position.
-    pub fn large(&self, index: usize) -> &[LargeRef] {
-        &self.refs[index]
-    }
-}
-
-impl BulkAppender<'_> {
-    /// Appends a row; `key` must be above every key before it, `Duplicate` if it equals the last, `Bug` if below.
-    pub fn push(&mut self, key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
-        self.txn.insert(self.tree, key, row)
-    }
-
-    /// Completes the last leaf and the levels above; without it nothing of the append is kept.
-    pub fn finish(self) -> Result<(), StorageError> {
+        let _making = self.segment_making.lock();
+        if !self.versions.needs_segment() {
+            return Ok(());
+        }
+        let tree = self.commits.tree_id();
+        let unit = crate::cleaner::make_segment(self, tree)?;
+        self.versions.begin_segment(Segment::new(tree, unit));
         Ok(())
+    }
+
+    /// What follows a commit: dropped trees and touched leaves wait for the cleaner.
+    pub(crate) fn after_commit(&self, txn: TxnId, leaves: &mut Vec<(TreeId, PageId)>, dropped: &mut Vec<Arc<TreeInfo>>) {
+        for info in dropped.iter() {
+            self.forget_tree(info.id);
+        }
+        self.cleaner.committed(txn, std::mem::take(leaves), std::mem::take(dropped));
+    }
+
+    pub(crate) fn free_large_later(&self, freed: &mut Vec<(TreeId, Vec<u8>)>) {
+        self.cleaner.free_large(std::mem::take(freed));
+    }
+
+    /// A tree for reading and for the system's own changes.
+    pub(crate) fn system_tree<'a>(&'a self, info: &'a TreeInfo) -> Tree<'a> {
+        Tree { store: &self.store, info, author: TxnId(0), finishing: false }
+    }
+
+    pub(crate) fn tree_made_record(tree: TreeId) -> [u8; crate::versions::records::RECORD_BYTES] {
+        TxnRecord::TreeMade(tree).encode()
+    }
+}
+
+/// Hears what the log says of transactions.
+struct Analysis {
+    open: OpenTxns,
+    failed: Option<StorageError>,
+}
+
+impl RecoveryListener for Analysis {
+    fn table(&mut self, transactions: &[u8]) {
+        if transactions.is_empty() {
+            return;
+        }
+        match OpenTxns::decode(transactions) {
+            Ok(open) => self.open = open,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn record(&mut self, _lsn: Lsn, payload: &[u8]) {
+        match TxnRecord::decode(payload) {
+            Ok(record) => self.open.apply(record),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
+impl TransactionTable for CommitTable {
+    fn snapshot(&self, log_end: &dyn Fn() -> Lsn) -> (Lsn, Vec<u8>) {
+        let (end, open) = self.open_txns(log_end);
+        (end, open.encode())
     }
 }

@@ -3,13 +3,18 @@
 //! Keys are memcmp-ordered byte strings, rows are byte strings. The doors to this crate are [`Storage`] (one an
 //! instance), [`Database`], [`Txn`], [`ReadView`], [`Scan`], [`BulkAppender`] and `sort::ExternalSort`.
 
+mod btree;
+mod bulk;
+pub mod check;
 pub mod checkpoint;
+mod cleaner;
 mod database;
 pub mod error;
 #[cfg(test)]
 mod format_tests;
 mod hash;
 pub mod ids;
+mod large;
 pub mod locks;
 pub mod log;
 pub mod mini;
@@ -17,19 +22,34 @@ pub mod page;
 pub mod pool;
 pub mod record;
 pub mod recovery;
+mod rollback;
+mod row_block;
+mod row_change;
+mod scan;
 pub mod sort;
 pub mod space;
+mod spec;
+mod storage;
 pub mod store;
+mod txn;
+mod undo;
+mod unique;
+mod units;
 mod versions;
+mod view;
 
+pub use bulk::BulkAppender;
 pub use checkpoint::TransactionTable;
-pub use database::{
-    BulkAppender, Database, DatabaseSpec, FileKind, FileSpec, KeyRange, ReadView, Row, RowBlock, Savepoint, Scan, ScanDirection, Storage,
-    StorageConfig, TreeSpec, Txn,
-};
+pub use database::Database;
 pub use error::StorageError;
 pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
 pub use mini::{Handle, Mini, UnitSpec};
 pub use recovery::RecoveryListener;
+pub use row_block::RowBlock;
+pub use scan::Scan;
 pub use space::Unit;
+pub use spec::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, StorageConfig, TreeSpec};
+pub use storage::Storage;
 pub use store::{Store, background::Background};
+pub use txn::{Savepoint, Txn};
+pub use view::ReadView;

@@ -51,6 +51,10 @@ impl CompileContext for CompileCx<'_> {
         self.session.frames.last()?.table_variables.get(&name.to_lowercase()).cloned()
     }
 
+    fn identity_insert(&self, table: &TableDef) -> bool {
+        self.session.options.identity_insert == Some((table.database, table.id))
+    }
+
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let open = self.session.storage_of(table.database).ok()?;
         open.counters.rows_at_most(table.id)

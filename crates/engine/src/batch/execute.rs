@@ -61,7 +61,7 @@ pub(crate) fn end_of_call(session: &mut SessionState, out: &mut Outbox<'_>, fail
     if session.transactions.doomed {
         let descriptor = session.transactions.descriptor;
         if !cancelled {
-            out.message(&message(3998, &[]));
+            out.message(&message(3998, &[]).at_line(1));
         }
         if let Err(error) = session.rollback_work() {
             out.message(&error);
@@ -85,10 +85,15 @@ pub(crate) fn run_scope(
     mut frame: Frame,
     caller: Caller,
 ) -> Result<(i32, Frame), Failure> {
-    if session.frames.len() >= NESTING_MAX {
+    // As documented, a text of EXEC is one level, sp_executesql and the text in it are two.
+    frame.nests = match caller {
+        Caller::Client => 0,
+        Caller::String => 1,
+        Caller::Procedure => 2,
+    };
+    if session.nest_level() + frame.nests > NESTING_MAX {
         return Err(message(217, &[&NESTING_MAX]).into());
     }
-    frame.nests = caller == Caller::Procedure;
     let (options, database) = (session.options.clone(), session.database.clone());
     session.frames.push(frame);
     let outcome = run_text(session, out, text);
@@ -157,8 +162,8 @@ pub(crate) fn is_insert_execute(insert: &Insert) -> bool {
 
 /// Whether a query has a FROM: a SELECT without one begins no implicit transaction.
 pub(crate) fn reads_tables(query: &Query) -> bool {
-    fn body(body: &QueryBody) -> bool {
-        match body {
+    fn body(node: &QueryBody) -> bool {
+        match node {
             QueryBody::Select(select) => !select.from.is_empty(),
             QueryBody::Paren(query) => reads_tables(query),
             QueryBody::Set { operands, .. } => operands.iter().any(body),
@@ -276,7 +281,7 @@ pub(crate) fn run_with_parameters(
     let before = session.transactions.count;
     let (status, frame) = run_scope(session, out, text, frame, Caller::Procedure)?;
     if session.transactions.count != before {
-        let error = message(266, &[&before, &session.transactions.count]).with_state(2);
+        let error = message(266, &[&before, &session.transactions.count]).with_state(2).at_line(1);
         out.message(&error);
         session.last_error = 266;
     }
@@ -291,7 +296,7 @@ fn bind_parameters(frame: &mut Frame, text: &str, declarations: &str, arguments:
     } else {
         thawdb_tsql::parse_parameter_list(declarations, &ParseOptions::default()).map_err(|errors| match errors.first() {
             Some(error) => syntax_error(error),
-            None => message(214, &[&"sp_executesql", &"@params", &"ntext/nchar/nvarchar"]),
+            None => message(214, &[&"@params", &"ntext/nchar/nvarchar"]),
         })?
     };
     let mut given: Vec<Option<usize>> = vec![None; declared.len()];

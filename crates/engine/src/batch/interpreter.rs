@@ -17,7 +17,6 @@ use crate::batch::outbox::Outbox;
 use crate::batch::program::{Op, Program, Step};
 use crate::messages::message;
 use crate::session::state::SessionState;
-use std::sync::atomic::Ordering;
 use thawdb_tsql::ast::{Stmt, StmtKind};
 use thawdb_types::{Scalar, SqlType};
 
@@ -101,7 +100,7 @@ impl Interpreter<'_, '_> {
         if self.session.options.no_exec && !matches!(statement.kind, StmtKind::SetOption(_)) {
             return Ok(());
         }
-        self.session.ticket.statements.fetch_add(1, Ordering::Relaxed);
+        self.session.ticket.facts.lock().command = command_of(&statement.kind);
         let outcome = self.dispatch(statement);
         self.send_infos();
         outcome
@@ -143,14 +142,28 @@ impl Interpreter<'_, '_> {
         self.session.row_count = 0;
         self.note_transaction_fate(&failure);
         if let Some((handler, catch)) = program.handler(self.at).filter(|_| failure.can_be_caught(true)) {
+            self.end_open_result(step);
             self.session.frame_mut().caught.push((catch, failure.error));
             return Ok(handler);
         }
         if self.session.frame().guarded && failure.can_be_caught(false) {
+            self.end_open_result(step);
             return Err(failure);
         }
         self.tell(step, &failure);
-        self.go_on_after(step, failure)
+        let next = self.go_on_after(step, &mut failure);
+        if !failure.is_cancelled() {
+            self.out.done(completion_of(step), None, true);
+        }
+        next.ok_or(failure)
+    }
+
+    /// A result set that a CATCH block cut short ends without rows to come, as SQL Server ends it.
+    fn end_open_result(&mut self, step: &Step<'_>) {
+        if self.out.has_open_result() {
+            let count = self.shown_count(0);
+            self.out.done(completion_of(step), count, false);
+        }
     }
 
     /// Dooms the transaction, or ends it, as the error demands.
@@ -169,40 +182,32 @@ impl Interpreter<'_, '_> {
             return;
         }
         self.out.message(&failure.error);
-        let (kind, changes) = match step.op {
-            Op::Statement(statement) => (kind_of(&statement.kind), changes_rows(&statement.kind)),
-            _ => (StatementKind::Other, false),
-        };
+        let changes = matches!(step.op, Op::Statement(statement) if changes_rows(&statement.kind));
         if changes && failure.fate == Fate::Statement && !self.session.options.xact_abort {
             self.out.message(&message(3621, &[]).at_line(failure.error.line));
         }
-        self.out.done(kind, None, true);
     }
 
-    fn go_on_after(&mut self, step: &Step<'_>, mut failure: Failure) -> Result<usize, Failure> {
+    /// The step to go on with; `None` if this scope ends.
+    fn go_on_after(&mut self, step: &Step<'_>, failure: &mut Failure) -> Option<usize> {
         let abort = self.session.options.xact_abort && !failure.raised;
         failure.told = true;
         match failure.fate {
-            Fate::Statement if !abort => Ok(match step.op {
+            Fate::Statement if !abort => Some(match step.op {
                 Op::Branch { otherwise, .. } => otherwise,
                 _ => self.at + 1,
             }),
-            Fate::Scope if !abort => Err(failure),
-            Fate::Batch { rollback: false } if !abort || failure.is_cancelled() => {
-                if failure.is_cancelled() && abort {
-                    self.rollback_all();
-                }
-                Err(failure)
-            }
+            Fate::Scope if !abort => None,
+            Fate::Batch { rollback: false } if !abort => None,
             Fate::Connection => {
                 self.rollback_all();
                 self.session.ended = true;
-                Err(failure)
+                None
             }
             _ => {
                 self.rollback_all();
                 failure.fate = Fate::Batch { rollback: true };
-                Err(failure)
+                None
             }
         }
     }
@@ -216,6 +221,14 @@ impl Interpreter<'_, '_> {
         if count > 0 {
             self.out.env_change(&EnvChange::RollbackTransaction { descriptor });
         }
+    }
+}
+
+/// Which completion a step has.
+fn completion_of(step: &Step<'_>) -> StatementKind {
+    match step.op {
+        Op::Statement(statement) => kind_of(&statement.kind),
+        _ => StatementKind::Other,
     }
 }
 
@@ -241,6 +254,29 @@ pub(crate) fn kind_of(kind: &StmtKind) -> StatementKind {
         StmtKind::Use(_) => StatementKind::Use,
         StmtKind::SetOption(_) => StatementKind::Set,
         _ => StatementKind::Other,
+    }
+}
+
+/// What sys.dm_exec_requests.command says while a statement runs.
+fn command_of(kind: &StmtKind) -> &'static str {
+    match kind {
+        StmtKind::Select(_) => "SELECT",
+        StmtKind::Insert(_) => "INSERT",
+        StmtKind::Update(_) => "UPDATE",
+        StmtKind::Delete(_) => "DELETE",
+        StmtKind::BulkInsert(_) | StmtKind::InsertBulk(_) => "BULK INSERT",
+        StmtKind::TruncateTable(_) => "TRUNCATE TABLE",
+        StmtKind::CreateTable(_) => "CREATE TABLE",
+        StmtKind::CreateIndex(_) => "CREATE INDEX",
+        StmtKind::CreateDatabase(_) => "CREATE DATABASE",
+        StmtKind::Drop(_) => "DROP TABLE",
+        StmtKind::Dbcc(_) => "DBCC",
+        StmtKind::WaitFor(_) => "WAITFOR",
+        StmtKind::CommitTransaction(_) => "COMMIT TRANSACTION",
+        StmtKind::RollbackTransaction(_) => "ROLLBACK TRANSACTION",
+        StmtKind::SetOption(_) => "SET OPTION ON",
+        StmtKind::Use(_) => "USE",
+        _ => "EXECUTE",
     }
 }
 

@@ -8,6 +8,7 @@
 pub(crate) mod arguments;
 pub(crate) mod compile_cx;
 pub(crate) mod control;
+pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod failure;
 pub(crate) mod format_message;
@@ -17,7 +18,6 @@ pub(crate) mod plan_cache;
 pub(crate) mod program;
 pub(crate) mod query;
 pub(crate) mod row_limit;
-pub(crate) mod dispatch;
-pub(crate) mod show_plan;
 pub(crate) mod set_option;
+pub(crate) mod show_plan;
 pub(crate) mod transactions;

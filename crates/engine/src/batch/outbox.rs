@@ -14,13 +14,15 @@ pub(crate) struct Outbox<'s> {
     pending: Option<DoneInfo>,
     /// Procedures being run: their statements complete as `InProcedure`.
     pub(crate) depth: usize,
-    /// Rows are counted and dropped: SET FMTONLY ON, INSERT ... EXEC.
+    /// The receiver has gone.
     closed: bool,
+    /// Columns were sent and no completion since.
+    open_result: bool,
 }
 
 impl<'s> Outbox<'s> {
     pub(crate) fn new(sink: &'s mut dyn ResultSink) -> Self {
-        Self { sink, pending: None, depth: 0, closed: false }
+        Self { sink, pending: None, depth: 0, closed: false, open_result: false }
     }
 
     fn flush(&mut self) {
@@ -38,6 +40,7 @@ impl<'s> Outbox<'s> {
 
     pub(crate) fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
         self.flush();
+        self.open_result = true;
         let outcome = self.sink.columns(columns);
         self.check(outcome)
     }
@@ -67,9 +70,15 @@ impl<'s> Outbox<'s> {
         self.sink.return_value(ordinal, name, sql_type, value);
     }
 
+    /// Whether a result set was begun and not completed.
+    pub(crate) fn has_open_result(&self) -> bool {
+        self.open_result
+    }
+
     /// A statement completed.
     pub(crate) fn done(&mut self, statement: StatementKind, rows_affected: Option<u64>, error: bool) {
         self.flush();
+        self.open_result = false;
         let kind = if self.depth > 0 { DoneKind::InProcedure } else { DoneKind::Statement };
         self.pending = Some(DoneInfo { kind, statement, rows_affected, more: true, error, cancelled: false });
     }

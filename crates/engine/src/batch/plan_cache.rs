@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use thawdb_catalog::DatabaseId;
+use thawdb_catalog::{DatabaseId, ObjectId};
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_query::compile::{Compiled, Settings};
 use thawdb_types::SqlType;
@@ -31,6 +31,8 @@ pub(crate) struct PlanKey {
     /// Lines matter to messages.
     pub(crate) line: u32,
     pub(crate) variables: Vec<(String, SqlType)>,
+    /// SET IDENTITY_INSERT: which columns an INSERT names depends on it.
+    pub(crate) identity_insert: Option<(DatabaseId, ObjectId)>,
 }
 
 struct Entry {
@@ -68,22 +70,19 @@ impl PlanCache {
 
     /// The plan of `key` if it is still true under the present catalogs, whose versions `version` tells.
     pub(crate) fn get(&self, key: &PlanKey, version: impl Fn(DatabaseId) -> Option<u64>) -> Option<Arc<Compiled>> {
+        // The catalogs are asked without the shard's lock: their own come before it.
+        let plan = self.kept(key)?;
+        plan.dependencies.iter().all(|d| version(d.database) == Some(d.catalog_version)).then_some(plan)
+    }
+
+    fn kept(&self, key: &PlanKey) -> Option<Arc<Compiled>> {
         let hash = hash_of(key);
         let mut shard = self.shard(hash).lock();
         shard.clock += 1;
         let clock = shard.clock;
-        let bucket = shard.plans.get_mut(&hash)?;
-        let position = bucket.iter().position(|(kept, _)| kept == key)?;
-        let entry = &mut bucket[position].1;
+        let (_, entry) = shard.plans.get_mut(&hash)?.iter_mut().find(|(kept, _)| kept == key)?;
         entry.used = clock;
-        let plan = entry.plan.clone();
-        let fresh = plan.dependencies.iter().all(|d| version(d.database) == Some(d.catalog_version));
-        if !fresh {
-            bucket.remove(position);
-            shard.count -= 1;
-            return None;
-        }
-        Some(plan)
+        Some(entry.plan.clone())
     }
 
     /// Keeps a plan.

@@ -50,7 +50,10 @@ pub(crate) struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
     /// Errors within go to the step at `handler`, in CATCH block `catch`.
-    Try { handler: usize, catch: usize },
+    Try {
+        handler: usize,
+        catch: usize,
+    },
     Catch,
 }
 

@@ -47,6 +47,7 @@ impl Interpreter<'_, '_> {
             settings: self.session.settings(),
             quoted_identifier: self.session.options.quoted_identifier,
             line: statement.span.line,
+            identity_insert: self.session.options.identity_insert,
             variables: variables.map(|v| (v.name.to_lowercase(), v.sql_type)).collect(),
         }
     }
@@ -144,7 +145,7 @@ impl Interpreter<'_, '_> {
         let mut execution = exec::run(node, self.session)?;
         while let Some(batch) = execution.next(self.session)? {
             self.send_infos();
-            self.out.rows(&batch)?;
+            self.out.rows(&batch.into())?;
         }
         self.send_infos();
         Ok(execution.rows_affected())

@@ -209,7 +209,12 @@ fn drop_part(
     .map_err(Failure::run)
 }
 
-fn drop_default(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef, column: ColumnId) -> Result<(), SqlError> {
+fn drop_default(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &TableDef,
+    column: ColumnId,
+) -> Result<(), SqlError> {
     let mut altered = table.clone();
     for known in altered.columns.iter_mut().filter(|known| known.id == column) {
         known.default = None;

@@ -111,5 +111,5 @@ fn identity_of(identity: &Identity, name: &str, sql_type: &SqlType, nullable: Op
 pub(crate) fn default_text(session: &SessionState, default: &DefaultDefinition, column: &ColumnDef) -> Result<String, SqlError> {
     let cx = CompileCx { session, step: 0 };
     bind_default(&default.value, column, &cx)?;
-    thawdb_tsql::deparse::definition(&default.value).ok_or_else(|| message(1046, &[]).at_line(default.span.line))
+    thawdb_tsql::definition(&default.value).ok_or_else(|| message(1046, &[]).at_line(default.span.line))
 }

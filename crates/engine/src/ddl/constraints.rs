@@ -39,11 +39,6 @@ impl NewIndex {
             tree,
         }
     }
-
-    /// What it is called where a message names its kind.
-    pub(crate) fn kind_name(&self) -> &'static str {
-        if self.primary_key || self.unique_constraint { "constraint" } else { "index" }
-    }
 }
 
 /// A key clause at a column (`at_column`) or of the table.
@@ -77,7 +72,12 @@ pub(crate) fn key_constraint(
 }
 
 /// An INDEX clause of CREATE TABLE. At a column its key is that column.
-pub(crate) fn inline_index(columns: &[ColumnDef], table: &str, clause: &InlineIndex, at_column: Option<usize>) -> Result<NewIndex, SqlError> {
+pub(crate) fn inline_index(
+    columns: &[ColumnDef],
+    table: &str,
+    clause: &InlineIndex,
+    at_column: Option<usize>,
+) -> Result<NewIndex, SqlError> {
     if clause.hash || clause.columnstore || clause.filter.is_some() {
         return Err(unsupported_option(if clause.filter.is_some() { "filtered index" } else { "HASH or COLUMNSTORE index" }));
     }

@@ -120,7 +120,7 @@ pub(crate) fn file_of(syntax: &FileSyntax, kind: FileKind, folder: &Path) -> Res
         Some(FileSize::Bytes(most)) => Some(most),
         Some(FileSize::Percent(_)) => return Err(unsupported_option("MAXSIZE").at_line(line)),
     };
-    if let Some(most) = size_bytes_max.filter(|most| *most < size_bytes) {
+    if size_bytes_max.is_some_and(|most| most < size_bytes) {
         return Err(message(5061, &[]).at_line(line));
     }
     let growth_bytes = match syntax.file_growth {
@@ -154,7 +154,7 @@ pub(crate) fn drop_database(interpreter: &mut Interpreter<'_, '_>, name: &Object
     }
     let name = &name.name.text;
     let Some(open) = session.engine.database_named(name) else {
-        return if if_exists { Ok(()) } else { Err(message(3701, &[&"drop", &"database", name]).into()) };
+        return if if_exists { Ok(()) } else { Err(message(3701, &[&"drop", &"database", name]).with_state(1).into()) };
     };
     if open.id.0 <= LAST_SYSTEM_DATABASE {
         return Err(message(3708, &[&"drop", &"database", name, &"database"]).into());

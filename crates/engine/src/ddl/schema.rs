@@ -24,7 +24,9 @@ pub(crate) fn create_schema(interpreter: &mut Interpreter<'_, '_>, node: &Create
             }
             let owner = match &node.authorization {
                 None => 1,
-                Some(owner) => catalog.user(&owner.text).map(|user| user.id).ok_or_else(|| message(15151, &[&"find", &"user", &owner.text]))?,
+                Some(owner) => {
+                    catalog.user(&owner.text).map(|user| user.id).ok_or_else(|| message(15151, &[&"find", &"user", &owner.text]))?
+                }
             };
             let last = catalog.schemas.keys().filter(|id| **id < 16384).max().copied().unwrap_or(0);
             let schema = SchemaDef { id: SchemaId((last + 1).max(FIRST_SCHEMA)), name: name.clone(), owner };

@@ -98,7 +98,12 @@ fn check_column_names(new: &NewTable) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn describe_indexes(table: &str, body: &TableBody, columns: &[NewColumn<'_>], definitions: &[ColumnDef]) -> Result<Vec<NewIndex>, SqlError> {
+fn describe_indexes(
+    table: &str,
+    body: &TableBody,
+    columns: &[NewColumn<'_>],
+    definitions: &[ColumnDef],
+) -> Result<Vec<NewIndex>, SqlError> {
     let mut indexes = Vec::new();
     for (at, column) in columns.iter().enumerate() {
         for constraint in &column.syntax.constraints {

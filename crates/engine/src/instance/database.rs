@@ -19,7 +19,12 @@ pub(crate) struct OpenDatabase {
 }
 
 impl OpenDatabase {
-    pub(crate) fn new(record: DatabaseRecord, storage: Arc<thawdb_storage::Database>, catalog: DatabaseCatalog, counters: CounterTable) -> Self {
+    pub(crate) fn new(
+        record: DatabaseRecord,
+        storage: Arc<thawdb_storage::Database>,
+        catalog: DatabaseCatalog,
+        counters: CounterTable,
+    ) -> Self {
         Self {
             id: record.id,
             storage,

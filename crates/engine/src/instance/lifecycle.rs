@@ -137,9 +137,7 @@ fn creation_error(record: &DatabaseRecord, error: StorageError) -> SqlError {
         StorageError::Io(device) if device.kind == thawdb_device::DeviceErrorKind::AlreadyExists => {
             message(5170, &[&device.path.display()])
         }
-        StorageError::Io(device) => {
-            message(5123, &[&storage_error::operating_system_error(device.os_error), &device.path.display()])
-        }
+        StorageError::Io(device) => message(5123, &[&storage_error::operating_system_error(device.os_error), &device.path.display()]),
         _ => plain(&record.name, error),
     }
 }

@@ -43,6 +43,9 @@ pub(crate) const MASTER_ID: DatabaseId = DatabaseId(1);
 /// Number of tempdb.
 pub(crate) const TEMPDB_ID: DatabaseId = DatabaseId(2);
 
+/// Folder under the data folder for runs of sorts that do not fit memory; emptied at start.
+pub(crate) const SORT_FOLDER: &str = "sort";
+
 /// A running instance. One a data folder.
 pub struct Engine {
     pub(crate) config: EngineConfig,

@@ -8,7 +8,7 @@
 use crate::messages::message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thawdb_catalog::DatabaseId;
 use thawdb_observe::cancel::{CancelReason, CancelToken};
 use thawdb_observe::sync::{LockClass, Mutex};
@@ -66,9 +66,6 @@ pub(crate) struct SessionTicket {
     pub(crate) killed: AtomicBool,
     /// Its owner in the lock table.
     pub(crate) lock_owner: AtomicU64,
-    /// Work counted for sys.dm_exec_sessions.
-    pub(crate) rows_read: AtomicI64,
-    pub(crate) statements: AtomicU64,
 }
 
 /// The sessions of an instance.
@@ -94,8 +91,6 @@ impl Sessions {
             cancel: Mutex::new(&CANCEL, CancelToken::new()),
             killed: AtomicBool::new(false),
             lock_owner: AtomicU64::new(0),
-            rows_read: AtomicI64::new(0),
-            statements: AtomicU64::new(0),
         });
         list.insert(id, ticket.clone());
         Ok(ticket)

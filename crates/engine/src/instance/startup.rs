@@ -4,9 +4,9 @@ use crate::api::config::EngineConfig;
 use crate::batch::plan_cache::PlanCache;
 use crate::instance::counters::{CounterTable, storage_of};
 use crate::instance::database::OpenDatabase;
-use crate::instance::lifecycle::{FILE_BYTES, system_files};
+use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
-use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, TEMPDB_ID, datetime_of, login};
+use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login};
 use crate::storage_error::plain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
     let failed = |name: &'static str| move |error: StorageError| plain(name, error);
     let env = config.env.clone();
     env.device.create_folder(&config.data_folder).map_err(|e| plain("master", e.into()))?;
+    empty_sort_folder(&config).map_err(failed("tempdb"))?;
     let storage = Storage::new(env.clone(), StorageConfig { memory_bytes_max: config.memory_bytes_max });
     let started = datetime_of(env.clock.utc_ns());
     let (master, instance) = open_master(&storage, &config, started).map_err(failed("master"))?;
@@ -44,6 +45,17 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
     engine.open_or_make_others()?;
     login::ensure_sa(&engine)?;
     Ok(engine)
+}
+
+/// Removes what sorts of an earlier run left when it was killed.
+fn empty_sort_folder(config: &EngineConfig) -> Result<(), StorageError> {
+    let folder = config.data_folder.join(SORT_FOLDER);
+    if config.env.device.exists(&folder) {
+        for name in config.env.device.list(&folder)? {
+            config.env.device.remove(&folder.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 fn record(id: i32, name: &str, files: Vec<thawdb_storage::FileSpec>, created: i64, recovery: &str) -> DatabaseRecord {
@@ -140,6 +152,3 @@ impl Engine {
         Ok(())
     }
 }
-
-/// First sizes of the system databases' files.
-pub(crate) const SYSTEM_FILE_BYTES: (u64, u64) = (FILE_BYTES.0, FILE_BYTES.0);

@@ -76,7 +76,7 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
     CatalogProcedure {
         name: "sp_helpdb",
         parameters: "@dbname sysname = NULL",
-        text: "IF @dbname IS NOT NULL AND DB_ID(@dbname) IS NULL BEGIN RAISERROR(15010, 16, 1, @dbname) RETURN 1 END \
+        text: "IF @dbname IS NOT NULL AND DB_ID(@dbname) IS NULL BEGIN RAISERROR(15010, 16, 1, @dbname) RETURN END \
                SELECT d.name, CAST(STR(SUM(CAST(f.size AS float)) / 128, 10, 2) + ' MB' AS nvarchar(13)) AS db_size, N'sa' AS owner, \
                CAST(d.database_id AS smallint) AS dbid, CAST(CONVERT(varchar(11), d.create_date, 100) AS nvarchar(11)) AS created, \
                CAST('Status=ONLINE, Updateability=READ_WRITE, UserAccess=MULTI_USER, Recovery=' + d.recovery_model_desc AS nvarchar(600)) AS status, \
@@ -94,10 +94,10 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
         name: "sp_help",
         parameters: "@objname nvarchar(776) = NULL",
         text: "IF @objname IS NULL BEGIN SELECT o.name AS Name, SCHEMA_NAME(o.schema_id) AS Owner, \
-               CASE o.type WHEN 'U ' THEN 'user table' ELSE o.type_desc END AS Object_type FROM sys.objects AS o ORDER BY o.type DESC, o.name RETURN 0 END \
+               CASE o.type WHEN 'U ' THEN 'user table' ELSE o.type_desc END AS Object_type FROM sys.objects AS o ORDER BY o.type DESC, o.name RETURN END \
                DECLARE @id int = OBJECT_ID(@objname) \
                DECLARE @db sysname = DB_NAME() \
-               IF @id IS NULL BEGIN RAISERROR(15009, 16, 1, @objname, @db) RETURN 1 END \
+               IF @id IS NULL BEGIN RAISERROR(15009, 16, 1, @objname, @db) RETURN END \
                SELECT o.name AS Name, SCHEMA_NAME(o.schema_id) AS Owner, CASE o.type WHEN 'U ' THEN 'user table' ELSE 'view' END AS Type, \
                o.create_date AS Created_datetime FROM sys.all_objects AS o WHERE o.object_id = @id \
                SELECT c.name AS Column_name, TYPE_NAME(c.user_type_id) AS Type, CASE c.is_computed WHEN 0 THEN 'no' ELSE 'yes' END AS Computed, \
@@ -128,7 +128,7 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
         name: "sp_configure",
         parameters: "@configname varchar(35) = NULL",
         text: "IF @configname IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sys.configurations WHERE name = @configname) \
-               BEGIN RAISERROR(15123, 16, 1, @configname) RETURN 1 END \
+               BEGIN RAISERROR(15123, 16, 1, @configname) RETURN END \
                SELECT name, minimum, maximum, value AS config_value, value_in_use AS run_value FROM sys.configurations \
                WHERE @configname IS NULL OR name = @configname ORDER BY name",
     },
@@ -148,7 +148,7 @@ const COLUMNS_TEXT: &str = "SELECT DB_NAME() AS TABLE_QUALIFIER, s.name AS TABLE
      WHEN 'uniqueidentifier' THEN -11 ELSE -10 END AS smallint) AS DATA_TYPE, \
      CAST(TYPE_NAME(c.user_type_id) + CASE WHEN c.is_identity = 1 THEN ' identity' ELSE '' END AS sysname) AS TYPE_NAME, \
      CASE WHEN c.precision > 0 THEN CAST(c.precision AS int) WHEN c.max_length = -1 THEN 0 \
-     WHEN c.system_type_id IN (99, 231, 239) THEN CAST(c.max_length AS int) / 2 ELSE CAST(c.max_length AS int) END AS PRECISION, \
+     WHEN c.system_type_id IN (99, 231, 239) THEN CAST(c.max_length AS int) / 2 ELSE CAST(c.max_length AS int) END AS [PRECISION], \
      CASE WHEN c.max_length = -1 THEN 0 WHEN c.system_type_id IN (106, 108) THEN CAST(c.precision AS int) + 2 \
      WHEN c.system_type_id IN (58, 61) THEN 16 ELSE CAST(c.max_length AS int) END AS LENGTH, \
      CASE WHEN c.system_type_id IN (48, 52, 56, 60, 106, 108, 122, 127, 61, 41, 42, 43) THEN CAST(c.scale AS smallint) END AS SCALE, \
@@ -188,7 +188,7 @@ const TYPES_TEXT: &str = "SELECT * FROM (SELECT t.name AS TYPE_NAME, CAST(CASE t
      WHEN 'smallmoney' THEN 3 WHEN 'real' THEN 7 WHEN 'float' THEN 6 WHEN 'datetime' THEN 11 WHEN 'smalldatetime' THEN 11 WHEN 'char' THEN 1 \
      WHEN 'varchar' THEN 12 WHEN 'text' THEN -1 WHEN 'nchar' THEN -8 WHEN 'ntext' THEN -10 WHEN 'binary' THEN -2 WHEN 'timestamp' THEN -2 \
      WHEN 'varbinary' THEN -3 WHEN 'image' THEN -4 WHEN 'uniqueidentifier' THEN -11 WHEN 'sql_variant' THEN -150 WHEN 'xml' THEN -152 \
-     ELSE -9 END AS smallint) AS DATA_TYPE, CASE WHEN t.precision > 0 THEN CAST(t.precision AS int) ELSE CAST(t.max_length AS int) END AS PRECISION, \
+     ELSE -9 END AS smallint) AS DATA_TYPE, CASE WHEN t.precision > 0 THEN CAST(t.precision AS int) ELSE CAST(t.max_length AS int) END AS [PRECISION], \
      CAST(CASE WHEN t.collation_name IS NOT NULL THEN '''' WHEN t.system_type_id IN (165, 173, 34) THEN '0x' END AS varchar(32)) AS LITERAL_PREFIX, \
      CAST(CASE WHEN t.collation_name IS NOT NULL THEN '''' END AS varchar(32)) AS LITERAL_SUFFIX, \
      CAST(CASE WHEN t.name IN ('decimal', 'numeric') THEN 'precision,scale' WHEN t.name IN ('char', 'varchar', 'nchar', 'nvarchar') THEN 'max length' \

@@ -77,7 +77,7 @@ fn split(procedure: TextProcedure, arguments: &[Argument]) -> Split<'_> {
 }
 
 fn text_of(procedure: TextProcedure, argument: Option<&Argument>, name: &str, required: bool) -> Result<String, SqlError> {
-    let wrong = || message(214, &[&procedure.name(), &name, &"ntext/nchar/nvarchar"]);
+    let wrong = || message(214, &[&name, &"ntext/nchar/nvarchar"]);
     match argument {
         Some(argument) if argument.sql_type.is_text() => match &argument.value {
             Scalar::Text(text) => Ok(text.clone()),

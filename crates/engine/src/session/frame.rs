@@ -30,8 +30,8 @@ pub(crate) struct Frame {
     pub(crate) caught: Vec<(usize, SqlError)>,
     /// Whether a TRY of a caller would catch what this scope does not.
     pub(crate) guarded: bool,
-    /// Whether the scope counts for `@@NESTLEVEL`.
-    pub(crate) nests: bool,
+    /// Levels the scope counts for `@@NESTLEVEL`.
+    pub(crate) nests: usize,
 }
 
 impl Frame {

@@ -9,7 +9,7 @@ use crate::session::properties;
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, ObjectId, TableDef};
-use thawdb_types::{Scalar, SqlError, SqlType};
+use thawdb_types::{Scalar, SqlError};
 
 fn text(value: impl Into<String>) -> Scalar {
     Scalar::Text(value.into())
@@ -183,7 +183,10 @@ fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         "INDEXPROPERTY" => {
             let table = by_id(0);
             let index = table.as_ref().and_then(|table| {
-                table.indexes.iter().find(|index| index.name.as_deref().is_some_and(|n| given.text(1).is_some_and(|g| g.eq_ignore_ascii_case(n))))
+                table
+                    .indexes
+                    .iter()
+                    .find(|index| index.name.as_deref().is_some_and(|n| given.text(1).is_some_and(|g| g.eq_ignore_ascii_case(n))))
             });
             optional(index, |index| properties::index(index, given.text(2).unwrap_or_default()))
         }
@@ -273,6 +276,3 @@ fn of_files(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option
         _ => return None,
     })
 }
-
-/// The type of a value that a property function gives, for callers that need one.
-pub(crate) const PROPERTY_TYPE: SqlType = SqlType::nvarchar(128);

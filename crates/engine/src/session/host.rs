@@ -46,6 +46,10 @@ impl SessionInfo for SessionState {
         self.engine.database_named(name).map(|open| open.id)
     }
 
+    fn function(&self, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
+        crate::session::functions::function(self, name, arguments)
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -118,6 +122,10 @@ impl StatementHost for SessionState {
         usize::try_from(self.engine.config.memory_bytes_max / 4).unwrap_or(usize::MAX)
     }
 
+    fn temp_folder(&self) -> std::path::PathBuf {
+        self.engine.config.data_folder.join(crate::instance::SORT_FOLDER)
+    }
+
     fn storage_error(&self, database: DatabaseId, error: StorageError) -> SqlError {
         self.storage_failure(database, error)
     }
@@ -131,9 +139,8 @@ impl SessionState {
     /// The identity column of a table; 8106 if it has none.
     pub(crate) fn identity_column(&self, database: DatabaseId, table: ObjectId) -> Result<IdentityColumn, SqlError> {
         let table = self.table(database, table).ok_or_else(|| message(208, &[&table.0]))?;
-        let of = |column: &thawdb_catalog::ColumnDef| {
-            column.identity.map(|definition| IdentityColumn { definition, sql_type: column.sql_type })
-        };
+        let of =
+            |column: &thawdb_catalog::ColumnDef| column.identity.map(|definition| IdentityColumn { definition, sql_type: column.sql_type });
         table.columns.iter().find_map(of).ok_or_else(|| message(8106, &[&table.name]))
     }
 

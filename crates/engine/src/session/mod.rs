@@ -25,7 +25,7 @@ pub(crate) mod transaction;
 
 use crate::api::parameter::Parameter;
 use crate::api::sink::{DoneKind, EnvChange, ResultSink};
-use crate::batch::execute::{Caller, run_batch};
+use crate::batch::execute::run_batch;
 use crate::batch::outbox::Outbox;
 use crate::batch::transactions;
 use crate::instance::Engine;

@@ -37,9 +37,19 @@ pub(crate) fn server(session: &SessionState, property: &str) -> Scalar {
         "sqlsortorder" => text("52"),
         "sqlsortordername" => text("nocase_iso"),
         "comparisonstyle" => text("196609"),
-        "isclustered" | "ishadrenabled" | "isfulltextinstalled" | "isintegratedsecurityonly" | "isxtpsupported" | "issingleuser"
-        | "islocaldb" | "isbigdatacluster" | "isadvancedanalyticsinstalled" | "ispolybaseinstalled" | "filestreamconfiguredlevel"
-        | "filestreameffectivelevel" | "istempdbmetadatamemoryoptimized" => text("0"),
+        "isclustered"
+        | "ishadrenabled"
+        | "isfulltextinstalled"
+        | "isintegratedsecurityonly"
+        | "isxtpsupported"
+        | "issingleuser"
+        | "islocaldb"
+        | "isbigdatacluster"
+        | "isadvancedanalyticsinstalled"
+        | "ispolybaseinstalled"
+        | "filestreamconfiguredlevel"
+        | "filestreameffectivelevel"
+        | "istempdbmetadatamemoryoptimized" => text("0"),
         "processid" => text(std::process::id().to_string()),
         "instancedefaultdatapath" | "instancedefaultlogpath" | "instancedefaultbackuppath" => folder(),
         "buildclrversion" => text("v4.0.30319"),
@@ -99,9 +109,20 @@ pub(crate) fn database(session: &SessionState, name: &str, property: &str) -> Sc
         "isnullconcat" => switch("CONCAT_NULL_YIELDS_NULL"),
         "isautocreatestatistics" => text(if option("AUTO_CREATE_STATISTICS", "ON") == "ON" { "1" } else { "0" }),
         "isautoupdatestatistics" => text(if option("AUTO_UPDATE_STATISTICS", "ON") == "ON" { "1" } else { "0" }),
-        "isautoclose" | "isautoshrink" | "isinstandby" | "isclosecursorsoncommitenabled" | "isfulltextenabled" | "ispublished"
-        | "issubscribed" | "ismergepublished" | "isrecursivetriggersenabled" | "isnumericroundabortenabled" | "istornpagedetectionenabled"
-        | "isxtpsupported" | "issyncwithbackup" | "isparameterizationforced" => text("0"),
+        "isautoclose"
+        | "isautoshrink"
+        | "isinstandby"
+        | "isclosecursorsoncommitenabled"
+        | "isfulltextenabled"
+        | "ispublished"
+        | "issubscribed"
+        | "ismergepublished"
+        | "isrecursivetriggersenabled"
+        | "isnumericroundabortenabled"
+        | "istornpagedetectionenabled"
+        | "isxtpsupported"
+        | "issyncwithbackup"
+        | "isparameterizationforced" => text("0"),
         _ => Scalar::Null,
     }
 }
@@ -121,11 +142,24 @@ pub(crate) fn object(session: &SessionState, id: i32, property: &str) -> Scalar 
     let has = |test: fn(&IndexDef) -> bool| flag(table.indexes.iter().any(test));
     match property.as_str() {
         "isusertable" | "istable" => flag(true),
-        "isview" | "isprocedure" | "isscalarfunction" | "istablefunction" | "isinlinefunction" | "istrigger" | "ismsshipped"
-        | "issystemtable" | "tablehasforeignkey" | "tablehasforeignref" | "tablehascheckcnst" | "tablehastimestamp" | "tableisfake"
-        | "tabletextinrowlimit" | "tableismemoryoptimized" | "tabletemporaltype" | "isencrypted" | "tablehasactivefulltextindex" => {
-            flag(false)
-        }
+        "isview"
+        | "isprocedure"
+        | "isscalarfunction"
+        | "istablefunction"
+        | "isinlinefunction"
+        | "istrigger"
+        | "ismsshipped"
+        | "issystemtable"
+        | "tablehasforeignkey"
+        | "tablehasforeignref"
+        | "tablehascheckcnst"
+        | "tablehastimestamp"
+        | "tableisfake"
+        | "tabletextinrowlimit"
+        | "tableismemoryoptimized"
+        | "tabletemporaltype"
+        | "isencrypted"
+        | "tablehasactivefulltextindex" => flag(false),
         "tablehasprimarykey" => has(|index| index.primary_key),
         "tablehasuniquecnst" => has(|index| index.unique_constraint),
         "tablehasclustindex" => has(|index| index.id.0 == 1),
@@ -166,8 +200,15 @@ pub(crate) fn index(index: &IndexDef, property: &str) -> Scalar {
         "indexid" => Scalar::Int(index.id.0),
         "isclustered" => flag(index.id.0 == 1),
         "isunique" => flag(index.unique),
-        "isdisabled" | "ishypothetical" | "isstatistics" | "isautostatistics" | "ispadindex" | "isfulltextkey" | "iscolumnstore"
-        | "ispagelockdisallowed" | "isrowlockdisallowed" => flag(false),
+        "isdisabled"
+        | "ishypothetical"
+        | "isstatistics"
+        | "isautostatistics"
+        | "ispadindex"
+        | "isfulltextkey"
+        | "iscolumnstore"
+        | "ispagelockdisallowed"
+        | "isrowlockdisallowed" => flag(false),
         "indexfillfactor" => Scalar::Int(0),
         "indexdepth" => Scalar::Null,
         _ => Scalar::Null,

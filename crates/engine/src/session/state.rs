@@ -78,7 +78,12 @@ static TEMP_OBJECT_NEXT: AtomicI32 = AtomicI32::new(-2_000_000_000);
 static DESCRIPTOR_NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl SessionState {
-    pub(crate) fn new(engine: Arc<Engine>, ticket: Arc<SessionTicket>, identity: Identity, database: Arc<OpenDatabase>) -> Result<Self, SqlError> {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        ticket: Arc<SessionTicket>,
+        identity: Identity,
+        database: Arc<OpenDatabase>,
+    ) -> Result<Self, SqlError> {
         let mut state = Self {
             owner: engine.locks.owner(),
             database_owner: engine.locks.owner(),
@@ -137,7 +142,7 @@ impl SessionState {
 
     /// `@@NESTLEVEL`.
     pub(crate) fn nest_level(&self) -> usize {
-        self.frames.iter().filter(|f| f.nests).count()
+        self.frames.iter().map(|frame| frame.nests).sum()
     }
 
     /// A descriptor no transaction of this process had before.

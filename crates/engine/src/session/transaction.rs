@@ -76,11 +76,6 @@ impl Transactions {
         self.databases.get(&database)
     }
 
-    /// Whether anything has been written anywhere.
-    pub(crate) fn has_written(&self) -> bool {
-        self.databases.values().any(|d| d.txn.id().is_some())
-    }
-
     /// XACT_STATE().
     pub(crate) fn state(&self) -> i16 {
         match (self.count, self.doomed) {

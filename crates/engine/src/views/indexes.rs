@@ -63,13 +63,8 @@ const PARTITION_COLUMNS: &[Column] = &[
     null("xml_compression_desc", SqlType::varchar(3)),
 ];
 
-const PARTITION_STATS_COLUMNS: &[Column] = &[
-    null("partition_id", BigInt),
-    col("object_id", Int),
-    col("index_id", Int),
-    col("partition_number", Int),
-    null("row_count", BigInt),
-];
+const PARTITION_STATS_COLUMNS: &[Column] =
+    &[null("partition_id", BigInt), col("object_id", Int), col("index_id", Int), col("partition_number", Int), null("row_count", BigInt)];
 
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[

@@ -98,8 +98,9 @@ fn database_name(session: &SessionState, database: DatabaseId) -> Result<Scalar,
 
 fn tables(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let name = database_name(session, database)?;
-    let row =
-        |table: &std::sync::Arc<TableDef>| vec![name.clone(), text(table.schema_name.clone()), text(table.name.clone()), text("BASE TABLE")];
+    let row = |table: &std::sync::Arc<TableDef>| {
+        vec![name.clone(), text(table.schema_name.clone()), text(table.name.clone()), text("BASE TABLE")]
+    };
     Ok(tables_of(session, database).iter().map(row).collect())
 }
 

@@ -38,12 +38,8 @@ const SERVER_COLUMNS: &[Column] = &[
     col("is_linked", Bit),
 ];
 
-const SYS_INFO_COLUMNS: &[Column] = &[
-    col("cpu_count", Int),
-    col("ms_ticks", BigInt),
-    col("sqlserver_start_time", DateTime),
-    col("committed_target_kb", BigInt),
-];
+const SYS_INFO_COLUMNS: &[Column] =
+    &[col("cpu_count", Int), col("ms_ticks", BigInt), col("sqlserver_start_time", DateTime), col("committed_target_kb", BigInt)];
 
 const LANGUAGE_COLUMNS: &[Column] = &[
     col("langid", SmallInt),

@@ -56,7 +56,7 @@ impl<'p> ChangedRows<'p> {
     }
 
     /// Locks the rows of a batch and gives back those that are to be changed.
-    pub(super) fn lock(&mut self, writer: &TableWriter<'p>, batch: Batch, cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
+    pub(super) fn lock(&mut self, writer: &TableWriter, batch: Batch, cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
         let locators = batch.columns[0].as_binary::<i32>().clone();
         let old = self.old(&batch);
         let rows = TableRows { columns: &old, rows: batch.rows };
@@ -89,13 +89,7 @@ impl<'p> ChangedRows<'p> {
     }
 
     /// The input row that the newest state of a row gives.
-    fn read_again(
-        &mut self,
-        writer: &TableWriter<'p>,
-        old: Batch,
-        block: RowBlock,
-        cx: &mut Cx<'p, '_>,
-    ) -> Result<Option<Batch>, SqlError> {
+    fn read_again(&mut self, writer: &TableWriter, old: Batch, block: RowBlock, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         let Some((scan, steps)) = &mut self.again else {
             return self.with_newest(writer, old, block, cx).map(Some);
         };
@@ -117,8 +111,8 @@ impl<'p> ChangedRows<'p> {
     }
 
     /// `old` with the table's columns replaced by the newest state.
-    fn with_newest(&self, writer: &TableWriter<'p>, mut old: Batch, block: RowBlock, cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
-        let (table, layout) = (writer.table, &writer.layouts[0]);
+    fn with_newest(&self, writer: &TableWriter, mut old: Batch, block: RowBlock, cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
+        let (table, layout) = (&writer.table, &writer.layouts[0]);
         let view = cx.host.read_view(table.database)?;
         let blocks = [block];
         for (column, at) in self.old_columns.iter().enumerate() {

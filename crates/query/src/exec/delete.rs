@@ -7,18 +7,19 @@ use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::Expr;
 use crate::phys::Node;
 use arrow_array::cast::AsArray;
+use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_types::SqlError;
 
 pub(super) struct Delete<'p> {
     input: BoxOperator<'p>,
     rows: ChangedRows<'p>,
-    writer: TableWriter<'p>,
+    writer: TableWriter,
     output: &'p [Expr],
 }
 
 impl<'p> Delete<'p> {
-    pub(super) fn new(table: &'p TableDef, input: &'p Node, old_columns: &'p [usize], output: &'p [Expr]) -> Self {
+    pub(super) fn new(table: &'p Arc<TableDef>, input: &'p Node, old_columns: &'p [usize], output: &'p [Expr]) -> Self {
         Self { input: build(input), rows: ChangedRows::new(input, old_columns), writer: TableWriter::new(table), output }
     }
 

@@ -10,6 +10,7 @@ use crate::exec::{Batch, BoxOperator, Cx, Operator, build, counts_own_rows};
 use crate::expr::Expr;
 use crate::phys::{Node, OutputColumn};
 use arrow_array::{Array, ArrayRef};
+use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, IdentityDef, TableDef};
 use thawdb_types::error::message;
 use thawdb_types::{ColumnBuilder, Scalar, SqlError, SqlType, array_from_scalar, scalar_at};
@@ -18,18 +19,18 @@ pub(super) struct Insert<'p> {
     input: BoxOperator<'p>,
     input_columns: &'p [OutputColumn],
     spec: InsertSpec<'p>,
-    writer: TableWriter<'p>,
+    writer: TableWriter,
     output: &'p [Expr],
     /// The input changes rows itself and counts them (OUTPUT INTO): the count told is its.
     counted_below: bool,
 }
 
 /// How rows of the input become rows of the table.
-pub(crate) struct InsertSpec<'p> {
-    pub(crate) table: &'p TableDef,
+pub(super) struct InsertSpec<'p> {
+    pub(super) table: &'p Arc<TableDef>,
     /// Table column of each input column.
-    pub(crate) targets: &'p [usize],
-    pub(crate) defaults: &'p [(usize, Expr)],
+    pub(super) targets: &'p [usize],
+    pub(super) defaults: &'p [(usize, Expr)],
 }
 
 impl<'p> Insert<'p> {
@@ -42,7 +43,7 @@ impl<'p> Insert<'p> {
 
 impl<'p> InsertSpec<'p> {
     /// Every column of the table for the rows of `batch`, whose columns have these types.
-    pub(crate) fn complete(&self, batch: &Batch, types: &[SqlType], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
+    pub(super) fn complete(&self, batch: &Batch, types: &[SqlType], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
         let mut columns = Vec::with_capacity(self.table.columns.len());
         for (at, definition) in self.table.columns.iter().enumerate() {
             let given = self.targets.iter().position(|target| *target == at);
@@ -110,8 +111,8 @@ fn identity_value(value: i64, sql_type: &SqlType) -> Option<Scalar> {
 }
 
 /// Writes completed rows and counts them.
-pub(crate) fn write_rows<'p>(writer: &TableWriter<'p>, rows: TableRows<'_>, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
-    let table = writer.table;
+pub(super) fn write_rows(writer: &TableWriter, rows: TableRows<'_>, cx: &mut Cx<'_, '_>) -> Result<(), SqlError> {
+    let table = &writer.table;
     let numbers = if writer.has_row_numbers() { cx.host.next_row_number(table.database, table.id, rows.rows as u64)? } else { 0 };
     let keys = writer.row_keys(rows, numbers);
     let result = writer.insert(cx.host.txn(table.database)?, rows, &keys);

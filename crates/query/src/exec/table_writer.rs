@@ -16,10 +16,11 @@ use crate::eval::convert_scalar;
 use crate::exec::Cx;
 use arrow_array::{Array, ArrayRef, BinaryArray};
 use std::ops::Bound;
+use std::sync::Arc;
 use thawdb_catalog::{TableDef, TreeLayout};
 use thawdb_storage::{KeyRange, Row, StorageError, TreeId, Txn};
 use thawdb_types::error::message;
-use thawdb_types::key::{KeyBuffer, encode_arrays, range_end};
+use thawdb_types::key::{KeyBuffer, KeyColumn, decode_value, encode_arrays, is_lossless, range_end, skip_value};
 use thawdb_types::row::{RowBuffer, RowEncoder};
 use thawdb_types::{Scalar, SqlError, SqlType, scalar_at};
 
@@ -78,8 +79,8 @@ impl Keys {
     }
 }
 
-pub(crate) struct TableWriter<'p> {
-    pub(crate) table: &'p TableDef,
+pub(crate) struct TableWriter {
+    pub(crate) table: Arc<TableDef>,
     pub(crate) layouts: Vec<TreeLayout>,
 }
 
@@ -96,9 +97,9 @@ impl TableRows<'_> {
     }
 }
 
-impl<'p> TableWriter<'p> {
-    pub(crate) fn new(table: &'p TableDef) -> Self {
-        Self { table, layouts: (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect() }
+impl TableWriter {
+    pub(crate) fn new(table: &Arc<TableDef>) -> Self {
+        Self { table: table.clone(), layouts: (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect() }
     }
 
     /// The index's own key of every row.
@@ -261,6 +262,11 @@ impl<'p> TableWriter<'p> {
         }
     }
 
+    /// An index's own key bytes as messages show them; what the bytes cannot give back is left out.
+    pub(crate) fn shown_key(&self, index: usize, own: &[u8]) -> String {
+        shown_key(&self.layouts[index], own)
+    }
+
     fn duplicate(&self, index: usize, rows: TableRows<'_>, row: usize) -> SqlError {
         let definition = &self.table.indexes[index];
         let value = |key: &thawdb_catalog::IndexKey| {
@@ -268,7 +274,7 @@ impl<'p> TableWriter<'p> {
             shown(scalar_at(rows.columns[key.column_index].as_ref(), row, sql_type), sql_type)
         };
         let values = format!("({})", definition.keys.iter().map(value).collect::<Vec<_>>().join(", "));
-        duplicate_error(self.table, index, &values)
+        duplicate_error(&self.table, index, &values)
     }
 }
 
@@ -283,6 +289,18 @@ pub(crate) fn duplicate_error(table: &TableDef, index: usize, values: &str) -> S
     } else {
         message(2601, &[&object, &name, &values])
     }
+}
+
+/// An index's own key bytes as messages show them.
+pub(crate) fn shown_key(layout: &TreeLayout, mut own: &[u8]) -> String {
+    let value = |column: &KeyColumn| {
+        if is_lossless(&column.sql_type) {
+            return decode_value(&mut own, column).map_or_else(|_| "...".into(), |value| shown(value, &column.sql_type));
+        }
+        let skipped = skip_value(&mut own, column);
+        skipped.map_or_else(|_| "...".into(), |()| "...".to_owned())
+    };
+    format!("({})", layout.own_key().iter().map(value).collect::<Vec<_>>().join(", "))
 }
 
 /// A key value as messages show it.

@@ -18,6 +18,7 @@ use crate::expr::Expr;
 use crate::phys::Node;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
+use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_catalog::layout::ROW_NUMBER_BYTES;
 use thawdb_types::SqlError;
@@ -25,7 +26,7 @@ use thawdb_types::SqlError;
 pub(super) struct Update<'p> {
     input: BoxOperator<'p>,
     rows: ChangedRows<'p>,
-    writer: TableWriter<'p>,
+    writer: TableWriter,
     assignments: &'p [(usize, Expr)],
     changed: Vec<usize>,
     moves_keys: bool,
@@ -37,7 +38,7 @@ pub(super) struct Update<'p> {
 
 impl<'p> Update<'p> {
     pub(super) fn new(
-        table: &'p TableDef,
+        table: &'p Arc<TableDef>,
         input: &'p Node,
         assignments: &'p [(usize, Expr)],
         old_columns: &'p [usize],
@@ -60,7 +61,7 @@ impl<'p> Update<'p> {
     }
 
     fn new_columns(&self, batch: &Batch, old: &[ArrayRef], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
-        let table = self.writer.table;
+        let table = &self.writer.table;
         let mut new = old.to_vec();
         for (column, expr) in self.assignments {
             let values = eval_array(expr, batch, cx)?;

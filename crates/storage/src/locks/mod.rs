@@ -444,6 +444,13 @@ impl LockManager {
         }
     }
 
+    /// Gives back what `chosen` names.
+    pub fn release_where(&self, owner: &mut LockOwner, chosen: impl Fn(Resource) -> bool) {
+        for (resource, _) in owner.held.extract_if(|resource, _| chosen(*resource)) {
+            Self::release_in(&mut self.partition(resource), owner.id, resource);
+        }
+    }
+
     /// Gives everything back.
     pub fn release_all(&self, owner: &mut LockOwner) {
         for (resource, _) in owner.held.drain() {

@@ -83,6 +83,8 @@ pub(crate) struct CommitTable {
     lowest_active: AtomicU64,
     txn_next: AtomicU64,
     horizon: AtomicU64,
+    /// The id that was skipped when the last aborted transaction was cleaned.
+    cleaned_at: AtomicU64,
     views: [Mutex<BTreeMap<u64, usize>>; VIEW_SHARDS],
     view_count: AtomicU64,
 }
@@ -98,6 +100,7 @@ impl CommitTable {
             lowest_active: AtomicU64::new(base),
             txn_next: AtomicU64::new(base),
             horizon: AtomicU64::new(base),
+            cleaned_at: AtomicU64::new(0),
             views: std::array::from_fn(|_| Mutex::new(&VIEW_SHARD, BTreeMap::new())),
             view_count: AtomicU64::new(0),
         }
@@ -180,14 +183,17 @@ impl CommitTable {
         aborted.remove(&txn.0);
         window.aborted = Arc::new(aborted);
         // One id is skipped, so that the horizon can tell views taken before this moment from those after it.
-        if window.slot(active.txn_next).is_some_and(|slot| slot.load(Ordering::Relaxed) == ACTIVE) {
-            window.slot(active.txn_next).expect("seen above").store(ABORTED, Ordering::Release);
-            active.txn_next += 1;
-            self.txn_next.store(active.txn_next, Ordering::Release);
-            if active.open.is_empty() {
-                self.lowest_active.store(active.txn_next, Ordering::Release);
-            }
+        self.cleaned_at.store(active.txn_next, Ordering::Release);
+        active.txn_next += 1;
+        self.txn_next.store(active.txn_next, Ordering::Release);
+        if active.open.is_empty() {
+            self.lowest_active.store(active.txn_next, Ordering::Release);
         }
+    }
+
+    /// Whether no row of an aborted transaction is left, and no view remains that may still believe so.
+    pub(crate) fn aborted_are_forgotten(&self) -> bool {
+        self.window.read().aborted.is_empty() && self.horizon() > self.cleaned_at.load(Ordering::Acquire)
     }
 
     /// Ends a transaction that left rows behind: they are read through until somebody reverts them.
@@ -204,14 +210,16 @@ impl CommitTable {
         self.close(&mut active, txn);
     }
 
-    /// What a checkpoint stores: everything that would have aborted if the log ended here.
-    pub(crate) fn open_txns(&self) -> OpenTxns {
+    /// What a checkpoint stores: everything that would have aborted if the log ended here. `here` is asked in the same
+    /// moment: each commit is either before it and counted, or behind it.
+    pub(crate) fn open_txns<R>(&self, here: impl FnOnce() -> R) -> (R, OpenTxns) {
         let active = self.active.lock();
+        let here = here();
         let mut open = self.window.read().aborted.as_ref().clone();
         for (txn, state) in active.open.iter().filter(|(_, state)| !state.commit_logged) {
             open.insert(*txn, state.trees.clone());
         }
-        OpenTxns { txn_next: active.txn_next, tree_next: active.tree_next, open }
+        (here, OpenTxns { txn_next: active.txn_next, tree_next: active.tree_next, open })
     }
 
     /// Aborted transactions that still have rows somewhere, with the trees to look in.
@@ -329,6 +337,11 @@ impl Visibility {
         Self { own: own.map_or(0, |txn| txn.0), ..self.clone() }
     }
 
+    /// The transaction whose own changes it sees, 0 if none.
+    pub(crate) fn own(&self) -> u64 {
+        self.own
+    }
+
     /// The registration's lower bound, for diagnosis.
     pub(crate) fn low(&self) -> u64 {
         self.registration.low
@@ -380,7 +393,7 @@ mod tests {
         let mut image = OpenTxns { txn_next: 50, ..OpenTxns::default() };
         image.open.insert(40, BTreeSet::from([1]));
         let table = Arc::new(CommitTable::new(image.clone()));
-        assert_eq!(table.open_txns(), image);
+        assert_eq!(table.open_txns(|| ()).1, image);
         assert_eq!((table.fate(40), table.fate(41)), (Fate::Aborted, Fate::Committed));
         let view = table.view(None);
         assert!(!view.sees(40) && view.sees(41));

@@ -4,3 +4,5 @@
 
 pub(crate) mod commit_table;
 pub(crate) mod records;
+pub(crate) mod store;
+pub(crate) mod version;

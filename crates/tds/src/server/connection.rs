@@ -48,7 +48,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: TcpStream, address: Socke
     let login = log_in(&shared, &transport, &mut framer, address);
     if let Ok(Ok((session, peer))) = tokio::time::timeout(Duration::from_secs(LOGIN_SECONDS_MAX), login).await {
         framer.message_bytes_max = MESSAGE_BYTES_MAX;
-        let connection = Connection { cancel: session.cancel_token(), session: Some(session), peer, framer, stop };
+        let connection = Connection { cancel: session.cancel_token(), session: Some(session), peer, framer, early: None, stop };
         // However it ended, the session goes with it.
         let _ = connection.run().await;
     }
@@ -199,6 +199,9 @@ struct Connection {
     cancel: CancelToken,
     peer: Peer,
     framer: Framer,
+    /// The first packet of the next request, come before the worker had let go of the session: the last byte of a
+    /// response is with the client before the worker's end is with us.
+    early: Option<Packet>,
     stop: watch::Receiver<bool>,
 }
 
@@ -232,6 +235,9 @@ impl Connection {
 
     /// The next packet; `None` when the server stops.
     async fn next_packet(&mut self) -> Result<Option<Packet>, Closed> {
+        if let Some(packet) = self.early.take() {
+            return Ok(Some(packet));
+        }
         loop {
             if let Some(packet) = self.framer.next_packet()? {
                 return Ok(Some(packet));
@@ -257,11 +263,11 @@ impl Connection {
         self.watch(worker, None).await
     }
 
-    /// Waits for the worker; meanwhile an attention, or the client's leaving, cancels it. Anything else a client sends
-    /// before it has its answer breaks the protocol.
+    /// Waits for the worker; meanwhile an attention, or the client's leaving, cancels it. Anything else is the client's
+    /// next request and waits its turn; nothing is read behind it.
     async fn watch(&mut self, mut worker: Worker, mut interrupted: Option<Interruption>) -> Result<(), Closed> {
         let (session, outcome) = loop {
-            if interrupted.is_none() {
+            if interrupted.is_none() && self.early.is_none() {
                 interrupted = self.interruption();
                 if interrupted.is_some() {
                     self.cancel.cancel();
@@ -270,7 +276,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 done = &mut worker => break done?,
-                read = self.peer.transport.read(&mut self.framer), if interrupted.is_none() => {
+                read = self.peer.transport.read(&mut self.framer), if interrupted.is_none() && self.early.is_none() => {
                     if read.is_err() {
                         interrupted = Some(Interruption::Gone);
                         self.cancel.cancel();
@@ -290,7 +296,11 @@ impl Connection {
         match self.framer.next_packet() {
             Ok(None) => None,
             Ok(Some(packet)) if packet.packet_type == PacketType::Attention => Some(Interruption::Attention),
-            Ok(Some(_)) | Err(_) => Some(Interruption::Gone),
+            Ok(Some(packet)) => {
+                self.early = Some(packet);
+                None
+            }
+            Err(_) => Some(Interruption::Gone),
         }
     }
 

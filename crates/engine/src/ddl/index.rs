@@ -1,0 +1,149 @@
+//! CREATE INDEX and DROP INDEX.
+
+use crate::batch::failure::Failure;
+use crate::batch::interpreter::Interpreter;
+use crate::ddl::constraints::{NewIndex, check_key_types, check_options, filegroup_of, included_of, keys_of};
+use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
+use crate::ddl::table::{filegroup_number, index_name};
+use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::instance::database::OpenDatabase;
+use crate::messages::{message, unsupported, unsupported_option};
+use std::sync::Arc;
+use thawdb_catalog::{IndexId, TableDef};
+use thawdb_storage::TreeSpec;
+use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem};
+use thawdb_types::SqlError;
+
+/// An index that was added.
+pub(crate) struct AddedIndex {
+    pub(crate) name: String,
+    pub(crate) id: IndexId,
+}
+
+/// CREATE INDEX.
+pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex) -> Result<(), Failure> {
+    if node.columnstore || node.filter.is_some() || node.filestream_on.is_some() {
+        return Err(unsupported_option(if node.columnstore { "COLUMNSTORE" } else { "filtered index" }).into());
+    }
+    check_options(&node.options)?;
+    interpreter.transactional(|this| {
+        let open = database_of(this.session, &node.table)?;
+        let missing = || message(1088, &[&shown(&node.table)]);
+        let table = find_table(this.session, &node.table)?.ok_or_else(missing)?;
+        if is_local_temporary(&node.table) {
+            return Err(unsupported("CREATE INDEX on a temporary table").into());
+        }
+        lock_for_change(this.session, &open, table.id)?;
+        let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
+        let keys = keys_of(&table.columns, &table.name, &node.keys, "index")?;
+        check_key_types(&table.columns, &table.name, &keys)?;
+        let clustered = node.clustered.unwrap_or(false);
+        let index = NewIndex {
+            name: Some(node.name.text.clone()),
+            included: included_of(&table.columns, &table.name, &node.include, &keys)?,
+            keys,
+            unique: node.unique,
+            primary_key: false,
+            unique_constraint: false,
+            clustered: Some(clustered),
+            filegroup: filegroup_of(node.on.as_ref())?,
+        };
+        add_index(this, &open, &table, &index).map(drop)
+    })
+}
+
+/// Builds an index and makes it part of the table.
+pub(crate) fn add_index(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    index: &NewIndex,
+) -> Result<AddedIndex, Failure> {
+    let clustered = index.clustered == Some(true);
+    if clustered && !table.rows().keys.is_empty() {
+        let known = table.rows().name.as_deref().unwrap_or("");
+        return Err(message(1902, &[&"table", &table.name, &known]).into());
+    }
+    if clustered {
+        return Err(unsupported("CREATE CLUSTERED INDEX on a table that exists").into());
+    }
+    let last = table.indexes.iter().map(|known| known.id.0).max().unwrap_or(0);
+    let id = IndexId(last.max(1) + 1);
+    let name = index_name(&table.name, index, table.id, id.0);
+    if table.indexes.iter().any(|known| known.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(&name))) {
+        return Err(message(1913, &[&name, &"table", &shown_table(table)]).into());
+    }
+    let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
+    let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: id.0.cast_unsigned(), filegroup };
+    let tree = interpreter.session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
+    let mut altered = (**table).clone();
+    altered.indexes.push(index.definition(id, name.clone(), tree));
+    altered.modified = interpreter.session.engine.now_datetime();
+    let altered = Arc::new(altered);
+    build(interpreter, &altered)?;
+    let definition = (*altered).clone();
+    change_catalog(interpreter.session, open, |catalog, part| catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open)))?;
+    Ok(AddedIndex { name, id })
+}
+
+/// Fills the last index of a table from its rows.
+fn build(_: &mut Interpreter<'_, '_>, _: &Arc<TableDef>) -> Result<(), Failure> {
+    Err(unsupported("CREATE INDEX").into())
+}
+
+fn shown_table(table: &TableDef) -> String {
+    format!("{}.{}", table.schema_name, table.name)
+}
+
+/// DROP INDEX.
+pub(crate) fn drop_index(interpreter: &mut Interpreter<'_, '_>, node: &DropIndex) -> Result<(), Failure> {
+    node.items.iter().try_for_each(|item| interpreter.transactional(|this| drop_one(this, item, node.if_exists)))
+}
+
+fn drop_one(interpreter: &mut Interpreter<'_, '_>, item: &DropIndexItem, if_exists: bool) -> Result<(), Failure> {
+    check_options(&item.options)?;
+    let open = database_of(interpreter.session, &item.table)?;
+    let full = format!("{}.{}", shown(&item.table), item.name.text);
+    let missing = || message(3701, &[&"drop", &"index", &full]).with_state(7);
+    let Some(table) = find_table(interpreter.session, &item.table)? else {
+        return if if_exists { Ok(()) } else { Err(missing().into()) };
+    };
+    if is_local_temporary(&item.table) {
+        return Err(unsupported("DROP INDEX on a temporary table").into());
+    }
+    lock_for_change(interpreter.session, &open, table.id)?;
+    let now = interpreter.session.definitions(open.id).and_then(|c| c.tables.table(schema_of(&item.table), &item.table.name.text).cloned());
+    let Some(table) = now.filter(|now| now.id == table.id) else { return Err(missing().into()) };
+    let index = table.indexes.iter().find(|index| index.name.as_deref().is_some_and(|name| item.name.is(name)));
+    let Some(index) = index else {
+        return if if_exists { Ok(()) } else { Err(missing().into()) };
+    };
+    if index.primary_key || index.unique_constraint {
+        let kind = if index.primary_key { "PRIMARY KEY" } else { "UNIQUE KEY" };
+        return Err(message(3723, &[&full, &kind]).into());
+    }
+    let id = index.id;
+    remove_index(interpreter, &open, &table, id)
+}
+
+/// Takes an index out of its table.
+pub(crate) fn remove_index(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    id: IndexId,
+) -> Result<(), Failure> {
+    if id.0 == 1 {
+        return Err(unsupported("DROP of a clustered index").into());
+    }
+    let now = interpreter.session.engine.now_datetime();
+    let dropped: Result<(), SqlError> = change_catalog(interpreter.session, open, |catalog, part| {
+        let mut altered = (**table).clone();
+        let position = altered.indexes.iter().position(|index| index.id == id).ok_or_else(|| message(3701, &[&"drop", &"index", &id.0]))?;
+        let index = altered.indexes.remove(position);
+        altered.modified = now;
+        part.txn.drop_tree(index.tree).map_err(plain_error(open))?;
+        catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))
+    });
+    dropped.map_err(Failure::run)
+}

@@ -1,0 +1,16 @@
+//! SQL behaviour as text: every file of `tests/sql` is a conversation, each batch with what a client must see.
+//!
+//! ```text
+//! SELECT 1 AS a          the batch, up to a line of four dashes
+//! ----
+//! [a int]                a result set's columns
+//! 1                      its rows, values between bars
+//! done 1                 completions, messages, changes of transaction, in order
+//! ```
+//!
+//! `session name` on a line of its own before a batch chooses the session. `THAWDB_UPDATE=1` rewrites the expectations;
+//! reviewing what changed against SQL Server's documentation is the work.
+
+mod engine;
+mod script;
+mod transcript;

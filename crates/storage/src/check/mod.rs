@@ -1,0 +1,204 @@
+//! The check of a database's structures: every page, tree, value and map, every finding, not the first.
+//!
+//! ```text
+//!   units tree ──> each tree: pages by descent, order, separators, siblings, versions, large parts ──> reached pages
+//!   maps (IAM, PFS, GAM) <── compared with ──> reached pages and owners of extents
+//! ```
+//! What is checked: P1 to P9 of every reached page (`page::verify`) and its checksum when it is read; header facts against
+//! the tree; keys of a level rising over page ends and within the separators above; siblings pointing at each other; every
+//! version that some view may need readable; every large part whole; each allocated page reached exactly once and each
+//! reached page allocated; each extent owned once and marked taken.
+//!
+//! Invariants: 1. nothing found stops the check (`Findings::add`). 2. The walk is bounded: levels fall from parent to
+//! child, so a circle of pages ends.
+//! Latches: one page at a time, shared. It expects that nobody writes meanwhile: with writers it may report what is only
+//! on its way. Agreement of indexes with their table is the caller's, who knows types: [`EntrySum`] is for that.
+
+mod maps;
+mod tree;
+
+use crate::database::Database;
+use crate::error::StorageError;
+use crate::hash::key_hash;
+use crate::ids::{LargeRef, PageId, TreeId};
+use crate::page::{PageType, Slotted, header};
+use crate::units::{TreeInfo, UnitKind};
+use crate::versions::version::decode_record;
+use std::collections::BTreeMap;
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingKind {
+    /// The page cannot be read: device error or checksum.
+    Unreadable,
+    /// The page breaks one of P1 to P9.
+    Page,
+    /// The page is not what its place in the tree asks for: type, tree, object, level.
+    Header,
+    /// Keys do not rise from one page to the next, or lie outside the separators above.
+    Order,
+    /// Siblings do not point at each other.
+    Sibling,
+    /// A child reference is none.
+    Child,
+    /// A version that may be needed is not where its pointer says.
+    Version,
+    /// A large part is not whole.
+    LargePart,
+    /// A page is reached twice.
+    Shared,
+    /// A page is allocated and nothing leads to it.
+    Unreached,
+    /// A page is in use and not allocated.
+    Unallocated,
+    /// An extent is owned twice, or owned and marked free, or taken and not owned.
+    Extent,
+    /// A row of the units tree is none.
+    Unit,
+}
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Its kind.
+    pub kind: FindingKind,
+    /// The tree, if it is of one.
+    pub tree: Option<TreeId>,
+    /// The page.
+    pub page: PageId,
+    /// The slot, if it is of one.
+    pub slot: Option<u16>,
+    /// What was expected and found.
+    pub detail: String,
+}
+
+/// An order-independent sum over entries: equal sums of two sets of entries mean equal sets, but for one chance in 2^64.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EntrySum {
+    /// Entries.
+    pub count: u64,
+    sum: u64,
+    xor: u64,
+}
+
+impl EntrySum {
+    /// Adds an entry.
+    pub fn add(&mut self, entry: &[u8]) {
+        let hash = key_hash(entry);
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(hash);
+        self.xor ^= hash.rotate_left(32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    /// Adds what another has.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.xor ^= other.xor;
+    }
+}
+
+#[derive(Default)]
+struct Findings {
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(&mut self, kind: FindingKind, tree: Option<TreeId>, page: PageId, slot: Option<usize>, detail: impl Into<String>) {
+        let slot = slot.map(|slot| u16::try_from(slot).unwrap_or(u16::MAX));
+        self.list.push(Finding { kind, tree, page, slot, detail: detail.into() });
+    }
+}
+
+/// Pages that lead somewhere, with what leads to them.
+#[derive(Default)]
+struct Reached {
+    pages: BTreeMap<PageId, TreeId>,
+}
+
+impl Reached {
+    fn add(&mut self, page: PageId, tree: TreeId, findings: &mut Findings) {
+        if let Some(other) = self.pages.insert(page, tree) {
+            findings.add(FindingKind::Shared, Some(tree), page, None, format!("reached before, in tree {}", other.0));
+        }
+    }
+}
+
+impl Database {
+    /// Checks every structure of the database and returns all that is wrong, in order of page.
+    pub fn check(&self) -> Result<Vec<Finding>, StorageError> {
+        let mut findings = Findings::default();
+        let mut reached = Reached::default();
+        let units = self.check_units(&mut findings)?;
+        for info in units.iter().filter(|info| info.kind == UnitKind::Tree) {
+            tree::check(self, info, &mut reached, &mut findings);
+        }
+        for info in units.iter().filter(|info| info.kind == UnitKind::Versions) {
+            self.check_segment(info, &units, &mut reached, &mut findings)?;
+        }
+        for (tree, refs) in self.cleaner.large_waiting() {
+            tree::reach_large(self, tree, &refs, None, &mut reached, &mut findings);
+        }
+        maps::check(self, &units, &reached, &mut findings)?;
+        findings.list.sort_by(|a, b| (a.page, a).cmp(&(b.page, b)));
+        Ok(findings.list)
+    }
+
+    /// Checks one tree's pages, order, versions and large parts; its maps are [`Self::check`]'s.
+    pub fn check_tree(&self, tree: TreeId) -> Result<Vec<Finding>, StorageError> {
+        let info = self.tree(tree, 0)?;
+        let mut findings = Findings::default();
+        tree::check(self, &info, &mut Reached::default(), &mut findings);
+        Ok(findings.list)
+    }
+
+    /// The units that exist, dropped and not yet freed ones included.
+    fn check_units(&self, findings: &mut Findings) -> Result<Vec<TreeInfo>, StorageError> {
+        let mut units = Vec::new();
+        for (key, row, _) in crate::cleaner::settled_entries(self, self.units())? {
+            match TreeInfo::decode(&key, &row) {
+                Ok(info) => units.push(info),
+                Err(error) => findings.add(FindingKind::Unit, Some(Self::UNITS_TREE), PageId::NONE, None, error.to_string()),
+            }
+        }
+        Ok(units)
+    }
+
+    fn check_segment(
+        &self,
+        info: &TreeInfo,
+        units: &[TreeInfo],
+        reached: &mut Reached,
+        findings: &mut Findings,
+    ) -> Result<(), StorageError> {
+        for page in crate::units::pages_of(&self.store, info.unit)? {
+            reached.add(page, info.id, findings);
+            let copy = match self.store.read(page) {
+                Ok(copy) => *copy,
+                Err(error) => {
+                    findings.add(FindingKind::Unreadable, Some(info.id), page, None, error.to_string());
+                    continue;
+                }
+            };
+            if header::page_type(&copy) != Some(PageType::Version) || header::tree(&copy) != info.id {
+                findings.add(FindingKind::Header, Some(info.id), page, None, "not a page of its version segment");
+                continue;
+            }
+            for slot in 0..Slotted(&copy).len() {
+                match decode_record(Slotted(&copy).bytes(slot)) {
+                    Err(why) => findings.add(FindingKind::Version, Some(info.id), page, Some(slot), why),
+                    Ok((key, version)) if !key.restored && units.iter().any(|unit| unit.id.0 == key.tree) => {
+                        tree::reach_large(self, TreeId(key.tree), version.large, None, reached, findings);
+                    }
+                    Ok(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The references in a run of them.
+fn references(bytes: &[u8]) -> impl Iterator<Item = LargeRef> + '_ {
+    bytes.chunks_exact(size_of::<LargeRef>()).map(|part| LargeRef(part.try_into().expect("chunks of sixteen")))
+}

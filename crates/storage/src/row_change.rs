@@ -1,0 +1,315 @@
+//! What becomes of a row when a transaction inserts, updates or deletes it, decided under the leaf's latch.
+//!
+//! ```text
+//!   entry there?  writer aborted      -> give the version before back, look again
+//!                 writer open, not me -> impossible: it would hold the key's lock
+//!                 newer than snapshot -> SnapshotConflict
+//!                 else                -> `versions::version::plan`, encode, push the version before
+//! ```
+//! Invariants: 1. the undo entry is written after the group is committed and before anybody else can change the row: the
+//! key's lock is held. 2. The first group of a transaction in a tree carries its `Touch` record. 3. Log space for undoing
+//! is reserved in `push`, before anything is changed.
+//! Latches: the leaf, then the version page. Failure: errors leave the row as it was.
+
+use crate::btree::{Decision, EditKind, Editor, RowEdit};
+use crate::database::Database;
+use crate::error::StorageError;
+use crate::ids::{PageId, TreeId, TxnId};
+use crate::mini::Mini;
+use crate::page::{Entry, PageBytes, Slotted, VersionTag, header};
+use crate::undo::UndoLog;
+use crate::versions::commit_table::{Fate, Visibility};
+use crate::versions::records::TxnRecord;
+use crate::versions::store::VersionStore;
+use crate::versions::version::{self, Before, Change, SAME, Version};
+
+/// Bytes that undoing an edit may log beside twice its entry: page records, headers, a prefix.
+const UNDO_OVERHEAD_BYTES: u64 = 256;
+
+/// Log space that a transaction has set aside for its rollback.
+#[derive(Debug, Default)]
+pub(crate) struct LogReserve {
+    pub(crate) held_bytes: u64,
+    pub(crate) used_bytes: u64,
+}
+
+impl LogReserve {
+    /// Sets bytes aside, more at a time the more there are already.
+    pub(crate) fn grow(&mut self, database: &Database, bytes: u64) -> Result<(), StorageError> {
+        self.used_bytes += bytes;
+        if self.used_bytes > self.held_bytes
+            && let Some(log) = database.store.log()
+        {
+            let step = (self.used_bytes - self.held_bytes).max((self.held_bytes / 2).min(64 << 10));
+            if let Err(error) = log.reserve(step) {
+                self.used_bytes -= bytes;
+                return Err(error);
+            }
+            self.held_bytes += step;
+        }
+        Ok(())
+    }
+
+    /// Gives everything back.
+    pub(crate) fn release(&mut self, database: &Database) {
+        if let Some(log) = database.store.log().filter(|_| self.held_bytes > 0) {
+            log.unreserve(self.held_bytes);
+        }
+        *self = Self::default();
+    }
+}
+
+/// Fills `edit` with what takes the change of an aborted or undone writer back.
+pub(crate) fn give_back(database: &Database, version: &Version<'_>, creator: u64, edit: &mut RowEdit) -> Result<(), StorageError> {
+    edit.kind = EditKind::Replace;
+    match version.pointer {
+        0 => {
+            edit.kind = EditKind::Remove;
+            edit.freed_large.extend_from_slice(version.large);
+        }
+        SAME => {
+            edit.tag = version.settled().tag_on(creator);
+            edit.large.extend_from_slice(version.large);
+            edit.payload.extend_from_slice(version.payload);
+        }
+        pointer => {
+            let mut record = Vec::new();
+            VersionStore::read(&database.store, pointer, &mut record)?;
+            let (_, before) = version::decode_record(&record).map_err(|why| version::damaged(pointer, why))?;
+            edit.ghost = before.ghost;
+            edit.tag = before.tag_on(creator);
+            edit.large.extend_from_slice(before.large);
+            edit.payload.extend_from_slice(before.payload);
+            edit.freed_large.extend_from_slice(version.large);
+            if !before.large.is_empty() {
+                edit.restores = pointer;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts the version record of an edit into its group, and marks the record that it restores.
+pub(crate) fn push_versions(
+    database: &Database,
+    mini: &mut Mini<'_>,
+    edit: &mut RowEdit,
+    pusher: TxnId,
+    has_large: bool,
+) -> Result<(), StorageError> {
+    if !edit.record.is_empty() {
+        edit.record_at = database.versions.push(mini, pusher, &edit.record, has_large)?;
+        if edit.linked {
+            edit.tag = edit.tag.map(|tag| VersionTag { version: edit.record_at, ..tag });
+        }
+    }
+    if edit.restores != 0 {
+        VersionStore::mark_restored(mini, edit.restores)?;
+    }
+    Ok(())
+}
+
+/// How a change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// It was made.
+    Done,
+    /// There is a row already.
+    Duplicate,
+    /// There is no row.
+    Missing,
+}
+
+/// What is done in the same group, before the entry changes: it may complete the payload.
+pub(crate) type Along<'t, 'a> = &'t mut (dyn FnMut(&mut Mini<'_>, &mut RowEdit) -> Result<(), StorageError> + 'a);
+
+/// One change of one row.
+pub(crate) struct RowEditor<'t, 'a> {
+    pub(crate) database: &'t Database,
+    pub(crate) undo: &'t mut UndoLog,
+    pub(crate) reserve: &'t mut LogReserve,
+    /// The `Touch` record is still to be logged.
+    pub(crate) touch: &'t mut bool,
+    pub(crate) leaves: &'t mut Vec<(TreeId, PageId)>,
+    pub(crate) freed_large: &'t mut Vec<(TreeId, Vec<u8>)>,
+    pub(crate) snapshot: Option<&'t Visibility>,
+    pub(crate) along: Option<Along<'t, 'a>>,
+    pub(crate) me: TxnId,
+    pub(crate) tree: TreeId,
+    pub(crate) key: &'t [u8],
+    pub(crate) change: Change,
+    pub(crate) inline: &'t [u8],
+    pub(crate) large: &'t [u8],
+    pub(crate) state: EditorState,
+}
+
+/// What `decide` tells `push` and `done`.
+#[derive(Debug, Default)]
+pub(crate) struct EditorState {
+    reverts: bool,
+    again: bool,
+    record_has_large: bool,
+    old_entry: Vec<u8>,
+}
+
+impl RowEditor<'_, '_> {
+    fn fill(&mut self, edit: &mut RowEdit, current: Option<(Version<'_>, Entry<'_>)>, creator: u64) {
+        let version = current.map(|(version, _)| version);
+        let seen_by_all = version.is_some_and(|version| self.database.commits.seen_by_all(version.writer));
+        let plan = version::plan(self.change, version, self.me.0, seen_by_all);
+        edit.kind = if current.is_some() { EditKind::Replace } else { EditKind::Insert };
+        edit.ghost = self.change == Change::Delete;
+        match version {
+            Some(kept) if plan.keep_bytes => {
+                edit.payload.extend_from_slice(kept.payload);
+                edit.large.extend_from_slice(kept.large);
+            }
+            _ => {
+                edit.payload.extend_from_slice(self.inline);
+                edit.large.extend_from_slice(self.large);
+            }
+        }
+        edit.linked = plan.before == Before::Pushed;
+        let pointer = if let Before::At(pointer) = plan.before { pointer } else { 0 };
+        let tag = VersionTag { txn: self.me, version: pointer };
+        let needless = !edit.linked && pointer == 0 && creator == self.me.0;
+        edit.tag = (!needless).then_some(tag);
+        // The store keeps the large parts of own older versions too: it frees what it holds when a segment goes.
+        let own_large = version.filter(|version| plan.again && plan.push.is_none() && !version.large.is_empty());
+        if let Some(pushed) = plan.push.or(own_large) {
+            version::encode_record(&pushed, self.me.0, self.tree.0, &mut edit.record);
+            self.state.record_has_large = !pushed.large.is_empty();
+        }
+        self.state.again = plan.again;
+        self.state.old_entry.clear();
+        if let Some((_, entry)) = current.filter(|_| plan.again) {
+            Entry { suffix: &[], ..entry }.encode(&mut self.state.old_entry);
+        }
+    }
+}
+
+impl Editor for RowEditor<'_, '_> {
+    type Outcome = Changed;
+
+    fn decide(&mut self, page: &PageBytes, found: Result<usize, usize>, edit: &mut RowEdit) -> Result<Decision<Changed>, StorageError> {
+        let creator = header::creator_number(page);
+        self.state.reverts = false;
+        self.state.record_has_large = false;
+        let current = found.ok().map(|slot| {
+            let entry = Slotted(page).entry(slot);
+            (Version::of(&entry, creator), entry)
+        });
+        if let Some((version, _)) = current.filter(|(version, _)| version.writer != self.me.0) {
+            match self.database.commits.fate(version.writer) {
+                Fate::Aborted => {
+                    self.state.reverts = true;
+                    give_back(self.database, &version, creator, edit)?;
+                    return Ok(Decision::ApplyAndLookAgain);
+                }
+                Fate::Active => {
+                    return Err(StorageError::Bug(format!(
+                        "row of open transaction {} met by {} under its key's lock",
+                        version.writer, self.me.0
+                    )));
+                }
+                Fate::Committed if self.snapshot.is_some_and(|view| !view.sees(version.writer)) => {
+                    return Err(StorageError::SnapshotConflict);
+                }
+                Fate::Committed => {}
+            }
+        }
+        let live = current.is_some_and(|(version, _)| !version.ghost);
+        match (self.change, live) {
+            (Change::Insert, true) => return Ok(Decision::Leave(Changed::Duplicate)),
+            (Change::Update | Change::Delete, false) => return Ok(Decision::Leave(Changed::Missing)),
+            _ => {}
+        }
+        self.fill(edit, current, creator);
+        Ok(Decision::Apply(Changed::Done))
+    }
+
+    fn push(&mut self, mini: &mut Mini<'_>, edit: &mut RowEdit) -> Result<(), StorageError> {
+        if !self.state.reverts {
+            let bytes = 2 * (edit.payload.len() + edit.record.len() + edit.large.len() + self.key.len()) as u64 + UNDO_OVERHEAD_BYTES;
+            self.reserve.grow(self.database, bytes)?;
+            if *self.touch {
+                mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
+            }
+            if let Some(along) = &mut self.along {
+                along(mini, edit)?;
+            }
+        }
+        push_versions(self.database, mini, edit, self.me, self.state.record_has_large)
+    }
+
+    fn done(&mut self, leaf: PageId, edit: &RowEdit) {
+        if edit.record_at != 0 {
+            self.database.versions.pushed(self.me, edit.record_at);
+        }
+        if !edit.freed_large.is_empty() {
+            self.freed_large.push((self.tree, edit.freed_large.clone()));
+        }
+        if self.state.reverts {
+            return;
+        }
+        *self.touch = false;
+        if self.state.again {
+            self.undo.again(self.tree, self.key, &self.state.old_entry, edit.record_at);
+        } else {
+            self.undo.first(self.tree, self.key);
+        }
+        if self.leaves.last() != Some(&(self.tree, leaf)) {
+            self.leaves.push((self.tree, leaf));
+        }
+    }
+}
+
+/// One step of undoing: the entry as it was before the step.
+pub(crate) struct UndoEditor<'t> {
+    pub(crate) database: &'t Database,
+    pub(crate) freed_large: &'t mut Vec<(TreeId, Vec<u8>)>,
+    pub(crate) me: TxnId,
+    pub(crate) tree: TreeId,
+    /// The entry to restore and the record that keeps its large parts; `None` gives back what was before the transaction.
+    pub(crate) restore: Option<(&'t [u8], u64)>,
+}
+
+impl Editor for UndoEditor<'_> {
+    type Outcome = ();
+
+    fn decide(&mut self, page: &PageBytes, found: Result<usize, usize>, edit: &mut RowEdit) -> Result<Decision<()>, StorageError> {
+        let creator = header::creator_number(page);
+        let slot = found.map_err(|_| StorageError::Bug("a row to be undone is gone".into()))?;
+        let entry = Slotted(page).entry(slot);
+        let version = Version::of(&entry, creator);
+        if version.writer != self.me.0 {
+            return Err(StorageError::Bug(format!("a row of {} to be undone by {}", version.writer, self.me.0)));
+        }
+        let Some((bytes, record)) = self.restore else {
+            give_back(self.database, &version, creator, edit)?;
+            return Ok(Decision::Apply(()));
+        };
+        let before = Entry::parse(bytes).map_err(|why| StorageError::Bug(format!("undo log: {}", why.0)))?;
+        let restored = Version { writer: self.me.0, pointer: before.tag.map_or(0, |tag| tag.version), ..Version::of(&before, 0) };
+        edit.kind = EditKind::Replace;
+        edit.ghost = restored.ghost;
+        edit.tag = restored.tag_on(creator);
+        edit.large.extend_from_slice(restored.large);
+        edit.payload.extend_from_slice(restored.payload);
+        edit.freed_large.extend_from_slice(version.large);
+        if !restored.large.is_empty() {
+            edit.restores = record;
+        }
+        Ok(Decision::Apply(()))
+    }
+
+    fn push(&mut self, mini: &mut Mini<'_>, edit: &mut RowEdit) -> Result<(), StorageError> {
+        push_versions(self.database, mini, edit, self.me, false)
+    }
+
+    fn done(&mut self, _leaf: PageId, edit: &RowEdit) {
+        if !edit.freed_large.is_empty() {
+            self.freed_large.push((self.tree, edit.freed_large.clone()));
+        }
+    }
+}

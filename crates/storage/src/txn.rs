@@ -1,0 +1,470 @@
+//! Transactions: changes that come together or not at all, and the locks that keep writers apart.
+//!
+//! ```text
+//!   begin ── first write: id ── per tree: IX lock, Touch ── per row: X lock, change, undo entry ── commit | rollback
+//!   commit:   commit record (ordered with checkpoints) -> flush -> publish -> release locks
+//!   rollback: undo entries newest first, as logged changes -> "nothing left" record -> release locks
+//! ```
+//! Invariants:
+//! 1. While a transaction is open it holds X on the key of every row it changed, or X on the whole tree.
+//! 2. Its changes are seen by views only after its commit record is durable and its locks are still held (`commit`).
+//! 3. A rollback that cannot finish leaves the transaction aborted: its rows are read through and cleaned later
+//!    (`abandon`); the caller learns of it only if it asked for a savepoint.
+//!
+//! Locks: tree before key, never under a latch. Failure: see each method; after `Deadlock` everything is rolled back.
+
+use crate::btree::{RowEdit, Tree};
+use crate::database::Database;
+use crate::error::StorageError;
+use crate::hash::key_hash;
+use crate::ids::PageId;
+use crate::ids::{LargeRef, TreeId, TxnId};
+use crate::locks::{LockMode, LockOwner, LockWait, Resource, ResourceKind};
+use crate::mini::Mini;
+use crate::row_block::RowBlock;
+use crate::row_change::{Along, Changed, EditorState, LogReserve, RowEditor};
+use crate::spec::{KeyRange, Row, TreeSpec};
+use crate::undo::UndoLog;
+use crate::units::{TreeInfo, UnitKind, unit_key};
+use crate::versions::commit_table::Visibility;
+use crate::versions::records::TxnRecord;
+use crate::versions::version::Change;
+use crate::view::{self, ReadView};
+use observe::cancel::CancelToken;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+use thawdb_observe as observe;
+
+/// Key locks of one tree at which a transaction tries to lock the whole tree instead: SQL Server's threshold.
+const ESCALATION_LOCKS: usize = 5000;
+/// Further key locks until it tries again: SQL Server's step.
+const ESCALATION_STEP: usize = 1250;
+
+/// A transaction, or a place for one: it gets its id with its first write. Dropping an unfinished one rolls it back.
+pub struct Txn {
+    pub(crate) database: Arc<Database>,
+    pub(crate) id: Option<TxnId>,
+    pub(crate) undo: UndoLog,
+    pub(crate) owner: LockOwner,
+    pub(crate) trees: Vec<TxnTree>,
+    pub(crate) reserve: LogReserve,
+    pub(crate) leaves: Vec<(TreeId, PageId)>,
+    /// Large parts that nothing refers to any more, to be freed at the end.
+    pub(crate) freed_large: Vec<(TreeId, Vec<u8>)>,
+    pub(crate) dropped: Vec<Arc<TreeInfo>>,
+    pub(crate) edit: RowEdit,
+    snapshot: Option<Visibility>,
+    lock_timeout: Option<Duration>,
+    cancel: Option<CancelToken>,
+    deadlock_priority: i8,
+    /// A rollback did not finish: only ending is left.
+    pub(crate) failed: bool,
+}
+
+/// What a transaction knows of a tree it writes.
+pub(crate) struct TxnTree {
+    pub(crate) info: Arc<TreeInfo>,
+    /// The `Touch` record is still to be logged.
+    pub(crate) touch: bool,
+    key_locks: usize,
+    escalate_at: usize,
+    /// The whole tree is locked: keys need no locks.
+    whole: bool,
+}
+
+/// A point within a transaction to which it can be rolled back (statement start, SAVE TRANSACTION).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(pub(crate) usize);
+
+impl Txn {
+    pub(crate) fn new(database: Arc<Database>) -> Self {
+        let owner = database.locks.owner();
+        Self {
+            database,
+            id: None,
+            undo: UndoLog::default(),
+            owner,
+            trees: Vec::new(),
+            reserve: LogReserve::default(),
+            leaves: Vec::new(),
+            freed_large: Vec::new(),
+            dropped: Vec::new(),
+            edit: RowEdit::default(),
+            snapshot: None,
+            lock_timeout: None,
+            cancel: None,
+            deadlock_priority: 0,
+            failed: false,
+        }
+    }
+
+    /// Its id; `None` before its first write.
+    pub fn id(&self) -> Option<TxnId> {
+        self.id
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Its number in the lock table (`Database::locks`).
+    pub fn lock_owner(&self) -> u64 {
+        self.owner.id()
+    }
+
+    /// Longest wait for a lock (SET LOCK_TIMEOUT): zero is NOWAIT, `None`, as at first, for ever.
+    pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
+        self.lock_timeout = timeout;
+    }
+
+    /// What ends its waits with `Cancelled`.
+    pub fn set_cancel(&mut self, cancel: Option<CancelToken>) {
+        self.cancel = cancel;
+    }
+
+    /// SET DEADLOCK_PRIORITY, -10 to 10; 0 at first.
+    pub fn set_deadlock_priority(&mut self, priority: i8) {
+        self.deadlock_priority = priority;
+    }
+
+    /// SNAPSHOT isolation: writing a row that has changed since `view` is `SnapshotConflict` from now on.
+    pub fn use_snapshot(&mut self, view: &ReadView) {
+        self.snapshot = Some(view.visibility().clone());
+    }
+
+    /// Takes a lock on anything until the end of the transaction.
+    pub fn lock(&mut self, resource: Resource, mode: LockMode) -> Result<(), StorageError> {
+        let wait = LockWait {
+            timeout: self.lock_timeout,
+            cancel: self.cancel.as_ref(),
+            deadlock_priority: self.deadlock_priority,
+            cost: self.undo.entry_count(),
+        };
+        let outcome = self.database.locks.acquire(&mut self.owner, resource, mode, wait);
+        if matches!(outcome, Err(StorageError::Deadlock)) {
+            self.roll_back_all();
+        }
+        outcome
+    }
+
+    /// Its id, given now if it has none.
+    pub(crate) fn ensure_id(&mut self) -> Result<TxnId, StorageError> {
+        if self.failed {
+            return Err(StorageError::Bug("a transaction that could not be rolled back to its savepoint goes on".into()));
+        }
+        if let Some(id) = self.id {
+            return Ok(id);
+        }
+        let id = self.database.commits.begin();
+        self.database.commits.advance_horizon();
+        self.id = Some(id);
+        Ok(id)
+    }
+
+    fn tree_resource(&self, tree: TreeId) -> Resource {
+        Resource { database: self.database.number, kind: ResourceKind::Tree, container: tree.0, item: 0 }
+    }
+
+    fn key_resource(&self, tree: TreeId, key: &[u8]) -> Resource {
+        Resource { database: self.database.number, kind: ResourceKind::Key, container: tree.0, item: key_hash(key) }
+    }
+
+    /// The place in `trees` of a tree that is about to be written, with `mode` held on it.
+    pub(crate) fn open_tree(&mut self, tree: TreeId, mode: LockMode) -> Result<usize, StorageError> {
+        let me = self.ensure_id()?;
+        let place = match self.trees.iter().rposition(|known| known.info.id == tree) {
+            Some(place) => place,
+            None => {
+                let info = self.database.tree(tree, me.0)?;
+                self.trees.push(TxnTree { info, touch: true, key_locks: 0, escalate_at: ESCALATION_LOCKS, whole: false });
+                self.trees.len() - 1
+            }
+        };
+        if self.trees[place].info.dropped_by() == me.0 {
+            return Err(StorageError::NotFound(format!("{tree:?}")));
+        }
+        self.lock(self.tree_resource(tree), mode)?;
+        if mode == LockMode::X {
+            self.trees[place].whole = true;
+        }
+        if self.trees[place].touch {
+            self.database.commits.touch(me, tree);
+        }
+        self.database.make_version_segment()?;
+        Ok(place)
+    }
+
+    fn lock_key(&mut self, place: usize, key: &[u8], mode: LockMode) -> Result<(), StorageError> {
+        if self.trees[place].whole {
+            return Ok(());
+        }
+        let tree = self.trees[place].info.id;
+        let before = self.owner.lock_count();
+        self.lock(self.key_resource(tree, key), mode)?;
+        let known = &mut self.trees[place];
+        known.key_locks += self.owner.lock_count() - before;
+        if known.key_locks >= known.escalate_at {
+            known.escalate_at += ESCALATION_STEP;
+            self.escalate(place);
+        }
+        Ok(())
+    }
+
+    /// Locks the whole tree in place of its keys, if nobody else is in it.
+    fn escalate(&mut self, place: usize) {
+        let tree = self.trees[place].info.id;
+        let now = LockWait { timeout: Some(Duration::ZERO), ..LockWait::default() };
+        let resource = self.tree_resource(tree);
+        if self.database.locks.acquire(&mut self.owner, resource, LockMode::X, now).is_ok() {
+            self.trees[place].whole = true;
+            let number = self.database.number;
+            self.database.locks.release_where(&mut self.owner, |resource| {
+                resource.kind == ResourceKind::Key && resource.container == tree.0 && resource.database == number
+            });
+        }
+    }
+
+    /// Makes an empty tree; gone again if the transaction rolls back.
+    pub fn create_tree(&mut self, spec: TreeSpec) -> Result<TreeId, StorageError> {
+        let me = self.ensure_id()?;
+        let place = self.open_tree(Database::UNITS_TREE, LockMode::IX)?;
+        let tree = self.database.commits.tree_id();
+        let mut made = None;
+        let mut along = |mini: &mut Mini<'_>, edit: &mut RowEdit| {
+            mini.log_only(&TxnRecord::TreeMade(tree).encode());
+            let info = Database::make_tree(mini, tree, spec, me)?;
+            edit.payload.clear();
+            edit.payload.extend_from_slice(&info.encode());
+            made = Some(info);
+            Ok(())
+        };
+        let blank = [0; crate::units::UNIT_ROW_BYTES];
+        let changed = self.change_in(place, &unit_key(tree), Change::Insert, &blank, &[], Some(&mut along))?;
+        assert!(changed == Changed::Done, "tree ids are given once");
+        self.database.add_tree(made.expect("made along with its row"));
+        self.undo.tree_made(tree);
+        Ok(tree)
+    }
+
+    /// Drops a tree: unseen at once, its pages freed in the background after commit, there again after rollback.
+    pub fn drop_tree(&mut self, tree: TreeId) -> Result<(), StorageError> {
+        let me = self.ensure_id()?;
+        let dropped = self.open_tree(tree, LockMode::X)?;
+        let info = self.trees[dropped].info.clone();
+        if info.kind != UnitKind::Tree || tree.0 < Database::FIRST_FREE_TREE {
+            return Err(StorageError::NotFound(format!("{tree:?}")));
+        }
+        let place = self.open_tree(Database::UNITS_TREE, LockMode::IX)?;
+        // The ghost keeps the row: whoever frees the pages after a crash reads there which.
+        match self.change_in(place, &unit_key(tree), Change::Delete, &info.encode(), &[], None)? {
+            Changed::Done => {}
+            Changed::Duplicate | Changed::Missing => return Err(StorageError::NotFound(format!("{tree:?}"))),
+        }
+        info.set_dropped_by(me.0);
+        self.undo.tree_dropped(tree);
+        self.dropped.push(info);
+        Ok(())
+    }
+
+    /// Inserts; `Duplicate` if a row with the key is there (waits for the fate of another transaction's).
+    pub fn insert(&mut self, tree: TreeId, key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
+        match self.change(tree, key, Change::Insert, row)? {
+            Changed::Done => Ok(()),
+            Changed::Duplicate | Changed::Missing => Err(StorageError::Duplicate { tree, key: key.to_vec() }),
+        }
+    }
+
+    /// Replaces the row with `key`; false if none is there now. Waits for other writers of the row.
+    pub fn update(&mut self, tree: TreeId, key: &[u8], row: Row<'_>) -> Result<bool, StorageError> {
+        Ok(self.change(tree, key, Change::Update, row)? == Changed::Done)
+    }
+
+    /// Deletes the row with `key`; false if none is there now. Waits for other writers of the row.
+    pub fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool, StorageError> {
+        Ok(self.change(tree, key, Change::Delete, Row::inline(&[]))? == Changed::Done)
+    }
+
+    fn change(&mut self, tree: TreeId, key: &[u8], change: Change, row: Row<'_>) -> Result<Changed, StorageError> {
+        check_lengths(key, row)?;
+        let place = self.open_tree(tree, LockMode::IX)?;
+        self.lock_key(place, key, LockMode::X)?;
+        if row.large.is_empty() {
+            return self.change_in(place, key, change, row.inline, &[], None);
+        }
+        let refs = self.write_large(place, row.large)?;
+        let outcome = self.change_in(place, key, change, row.inline, &refs, None);
+        if !matches!(outcome, Ok(Changed::Done)) {
+            self.freed_large.push((tree, refs));
+        }
+        outcome
+    }
+
+    fn write_large(&mut self, place: usize, parts: &[&[u8]]) -> Result<Vec<u8>, StorageError> {
+        let info = self.trees[place].info.clone();
+        let me = self.ensure_id()?;
+        let mut refs = Vec::with_capacity(parts.len() * size_of::<LargeRef>());
+        for part in parts {
+            match crate::large::write(&self.database, &info, me, part) {
+                Ok(at) => refs.extend_from_slice(&at.0),
+                Err(error) => {
+                    self.freed_large.push((info.id, refs));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(refs)
+    }
+
+    fn change_in(
+        &mut self,
+        place: usize,
+        key: &[u8],
+        change: Change,
+        inline: &[u8],
+        large: &[u8],
+        along: Option<Along<'_, '_>>,
+    ) -> Result<Changed, StorageError> {
+        let me = self.ensure_id()?;
+        let database = self.database.clone();
+        let known = &mut self.trees[place];
+        let tree = Tree { store: &database.store, info: &known.info, author: me, finishing: false };
+        let mut editor = RowEditor {
+            database: &database,
+            undo: &mut self.undo,
+            reserve: &mut self.reserve,
+            touch: &mut known.touch,
+            leaves: &mut self.leaves,
+            freed_large: &mut self.freed_large,
+            snapshot: self.snapshot.as_ref(),
+            along,
+            me,
+            tree: known.info.id,
+            key,
+            change,
+            inline,
+            large,
+            state: EditorState::default(),
+        };
+        tree.edit(key, &mut self.edit, &database.settler(known.info.id), &mut editor)
+    }
+
+    /// Locks the row for update and returns its newest committed (or own) state, `None` if it is gone:
+    /// what UPDATE and DELETE re-check their predicate on under READ COMMITTED.
+    pub fn lock_row(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<RowBlock>, StorageError> {
+        let place = self.open_tree(tree, LockMode::IX)?;
+        self.lock_key(place, key, LockMode::U)?;
+        let info = self.trees[place].info.clone();
+        let view = self.database.commits.view(self.id);
+        view::row_of(&self.database, &info, key, &view)
+    }
+
+    /// Whether any live entry (committed, or this transaction's own) has a key in `range` other than `except`:
+    /// the uniqueness check of secondary indexes. Waits for the fate of other transactions' entries there, and keeps
+    /// others who ask about a range with the same start waiting until this transaction ends.
+    pub fn any_live_in(&mut self, tree: TreeId, range: &KeyRange, except: Option<&[u8]>) -> Result<bool, StorageError> {
+        let place = self.open_tree(tree, LockMode::IX)?;
+        if let Bound::Included(start) | Bound::Excluded(start) = &range.start {
+            self.lock_key(place, start, LockMode::X)?;
+        }
+        loop {
+            let info = self.trees[place].info.clone();
+            let view = self.database.commits.view(self.id);
+            match crate::unique::look(&self.database, &info, range, except, &view)? {
+                crate::unique::Found::Live => return Ok(true),
+                crate::unique::Found::Nothing => return Ok(false),
+                crate::unique::Found::Open(key) => {
+                    let resource = self.key_resource(tree, &key);
+                    let held = self.owner.held(resource);
+                    self.lock(resource, LockMode::S)?;
+                    if held.is_none() {
+                        self.database.locks.release(&mut self.owner, resource);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The present point.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.undo.position())
+    }
+
+    /// Commits; durable on return.
+    pub fn commit(mut self) -> Result<(), StorageError> {
+        if self.failed {
+            self.roll_back_all();
+            return Err(StorageError::Bug("a transaction that could not be rolled back to its savepoint was committed".into()));
+        }
+        let Some(me) = self.id else {
+            self.finish();
+            return Ok(());
+        };
+        if self.trees.iter().all(|tree| tree.touch) {
+            // It has an id and changed nothing.
+            self.database.commits.reverted(me);
+            self.finish();
+            return Ok(());
+        }
+        let logged = self.database.commits.begin_commit(me, || {
+            let mut mini = Mini::begin(&self.database.store, me).finishing();
+            mini.log_only(&TxnRecord::Commit(me).encode());
+            mini.commit()
+        });
+        let end = match logged {
+            Ok(end) => end,
+            Err(error) => {
+                self.roll_back_all();
+                return Err(error);
+            }
+        };
+        if let Err(error) = self.database.store.flush_log(end) {
+            // Nobody knows whether it is durable: it stays open, unseen, until the database is opened again.
+            self.finish();
+            return Err(error);
+        }
+        self.database.commits.publish(me);
+        self.database.after_commit(me, &mut self.leaves, &mut self.dropped);
+        self.finish();
+        Ok(())
+    }
+
+    /// Rolls everything back.
+    pub fn rollback(mut self) -> Result<(), StorageError> {
+        self.roll_back_all();
+        Ok(())
+    }
+
+    /// Gives up locks and what else it holds; it is as new.
+    pub(crate) fn finish(&mut self) {
+        self.reserve.release(&self.database);
+        self.database.free_large_later(&mut self.freed_large);
+        self.database.locks.release_all(&mut self.owner);
+        self.undo = UndoLog::default();
+        self.trees.clear();
+        self.leaves.clear();
+        self.dropped.clear();
+        self.id = None;
+        self.failed = false;
+    }
+}
+
+fn check_lengths(key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
+    if key.len() > Database::KEY_BYTES_MAX {
+        return Err(StorageError::TooLong { bytes: key.len(), bytes_max: Database::KEY_BYTES_MAX });
+    }
+    let bytes = key.len() + row.inline.len() + row.large.len() * size_of::<LargeRef>();
+    if bytes > Database::INLINE_BYTES_MAX {
+        return Err(StorageError::TooLong { bytes, bytes_max: Database::INLINE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        if self.id.is_some() || self.owner.lock_count() > 0 {
+            self.roll_back_all();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Reading: views and what they are asked.
+//!
+//! A view is a snapshot of the commit table; while it lives, the versions it needs are kept. Reads take no locks.
+//! Latches: parent to child, shared, and one version page at a time. Failure: `NotFound` for a tree that is not there for
+//! the view's transaction, `Damage`, `Io`.
+
+use crate::btree::{Seek, Tree};
+use crate::database::Database;
+use crate::error::StorageError;
+use crate::ids::{LargeRef, TreeId, TxnId};
+use crate::page::{Entry, Slotted, header};
+use crate::row_block::RowBlock;
+use crate::scan::Scan;
+use crate::spec::{KeyRange, ScanDirection};
+use crate::txn::Txn;
+use crate::units::TreeInfo;
+use crate::versions::commit_table::Visibility;
+use crate::versions::store::VersionStore;
+use crate::versions::version::{Version, visible_behind};
+use std::sync::Arc;
+
+/// What a reader sees: everything committed before it was taken, and its own transaction's changes.
+#[derive(Clone)]
+pub struct ReadView {
+    database: Arc<Database>,
+    visibility: Visibility,
+}
+
+impl ReadView {
+    pub(crate) fn new(database: Arc<Database>, visibility: Visibility) -> Self {
+        Self { database, visibility }
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    pub(crate) fn visibility(&self) -> &Visibility {
+        &self.visibility
+    }
+
+    /// The same snapshot, with all changes of `txn` made up to now and from now on.
+    pub fn with_txn(&self, txn: &Txn) -> Self {
+        Self { database: self.database.clone(), visibility: self.visibility.with_own(txn.id()) }
+    }
+
+    /// The one row with `key`, if the view sees one.
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<RowBlock>, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        row_of(&self.database, &info, key, &self.visibility)
+    }
+
+    /// A scan of `range`.
+    pub fn scan(&self, tree: TreeId, range: KeyRange, direction: ScanDirection) -> Result<Scan, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        Ok(Scan::new(self.clone(), info, range, direction))
+    }
+
+    /// Reads a large part whole.
+    pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
+        crate::large::read(&self.database.store, at)
+    }
+}
+
+/// The row with `key` that `view` sees.
+pub(crate) fn row_of(database: &Database, info: &TreeInfo, key: &[u8], view: &Visibility) -> Result<Option<RowBlock>, StorageError> {
+    let tree = Tree { store: &database.store, info, author: TxnId(0), finishing: false };
+    let page = tree.leaf_for_read(Seek::Key(key), &mut |_, _| {})?;
+    let (pointer, copy) = {
+        let leaf = Slotted(&page);
+        let Ok(slot) = leaf.search(key) else { return Ok(None) };
+        let entry = leaf.entry(slot);
+        let version = Version::of(&entry, header::creator_number(&page));
+        if view.sees(version.writer) {
+            return Ok((!version.ghost).then(|| RowBlock::of_one(key, entry.payload, entry.large_bytes)));
+        }
+        if version.pointer == 0 {
+            return Ok(None);
+        }
+        (version.pointer, leaf.bytes(slot).to_vec())
+    };
+    drop(page);
+    let entry = Entry::parse(&copy).map_err(|why| StorageError::Bug(format!("entry that was verified: {}", why.0)))?;
+    let mut record = Vec::new();
+    let mut older = |pointer: u64, out: &mut Vec<u8>| VersionStore::read(&database.store, pointer, out);
+    let found = visible_behind(pointer, &entry, &mut record, view, &mut older)?;
+    Ok(found.map(|version| RowBlock::of_one(key, version.payload, version.large)))
+}

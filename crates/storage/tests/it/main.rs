@@ -1,0 +1,7 @@
+//! Storage from outside: what its doors promise, checked against models.
+
+mod bulk;
+mod large;
+mod model;
+mod threads;
+mod world;

@@ -1,0 +1,9 @@
+//! The binary and the library from outside: servers, shells, drivers, the demo.
+
+mod client;
+mod demo;
+mod embedding;
+mod serving;
+mod shell;
+mod support;
+mod tiberius_driver;
