@@ -47,7 +47,6 @@ pub(crate) fn plain(database: &str, error: StorageError) -> SqlError {
             message(824, &[&detail, &"read", &format!("({}:{})", page.file, page.page), &0, &offset, &database])
         }
         StorageError::Io(error) => device(&error, database),
-        StorageError::PoolExhausted => message(701, &[&"default"]),
         StorageError::Poisoned => message(9001, &[&database]),
         StorageError::NotFound(what) => internal(format!("{what} not found in database {database}")),
         StorageError::Bug(what) => internal(what),

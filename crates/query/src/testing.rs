@@ -69,6 +69,11 @@ impl TestHost {
         Arc::new(table)
     }
 
+    /// A folder of the test's own.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
     pub(crate) fn commit(&mut self) {
         if let Some(txn) = self.txn.take() {
             txn.commit().unwrap();

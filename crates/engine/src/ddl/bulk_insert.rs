@@ -8,25 +8,24 @@ use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use crate::session::bulk::defaults_of;
 use crate::session::state::SessionState;
+use std::path::Path;
 use std::sync::Arc;
-use thawdb_catalog::TableDef;
-use thawdb_query::bulk::load::BulkLoad;
-use thawdb_query::bulk::{BulkOptions, BulkReader, LoadOptions};
-use thawdb_query::context::StatementHost;
+use thawdb_catalog::{ColumnDef, TableDef};
+use thawdb_query::bulk::{BulkField, BulkOptions, BulkReader};
+use thawdb_query::exec::{BulkInsert as Load, BulkTarget};
 use thawdb_storage::locks::LockMode;
 use thawdb_tsql::ast::BulkInsert;
-use thawdb_types::SqlError;
+use thawdb_types::{Batch, SqlError};
 
 /// BULK INSERT.
 pub(crate) fn bulk_insert(interpreter: &mut Interpreter<'_, '_>, node: &BulkInsert) -> Result<(), Failure> {
-    let options = BulkOptions::from_ast(&node.options, &node.order)?;
-    let env = interpreter.session.engine.config.env.clone();
+    let options = BulkOptions::from_items(&node.options)?;
     let table = target(interpreter.session, node)?;
-    let (mut reader, targets) = BulkReader::open(&env, &node.file, &options, &table)?;
+    let mut file = DataFile::open(interpreter.session, node, &options, &table)?;
     let mut total = 0;
     loop {
-        total += interpreter.transactional(|this| load_some(this.session, node, &mut reader, &targets, &options))?;
-        if reader.is_ended() {
+        total += interpreter.transactional(|this| load_some(this.session, node, &mut file, &options))?;
+        if file.is_ended {
             break;
         }
     }
@@ -35,6 +34,52 @@ pub(crate) fn bulk_insert(interpreter: &mut Interpreter<'_, '_>, node: &BulkInse
     interpreter.send_infos();
     interpreter.out.done(StatementKind::BulkInsert, count, false);
     Ok(())
+}
+
+/// The file, and what has been read of it and not loaded yet.
+struct DataFile {
+    reader: BulkReader,
+    /// The table's column of each kept column.
+    targets: Vec<usize>,
+    /// Positions of the file's columns that are kept: an identity column's values are read over without KEEPIDENTITY.
+    kept: Vec<usize>,
+    rest: Option<Batch>,
+    is_ended: bool,
+}
+
+impl DataFile {
+    fn open(session: &SessionState, node: &BulkInsert, options: &BulkOptions, table: &TableDef) -> Result<Self, SqlError> {
+        let device = session.engine.config.env.device.clone();
+        let field = |column: &ColumnDef| BulkField {
+            name: column.name.clone(),
+            sql_type: column.sql_type,
+            nullable: column.nullable || (column.default.is_some() && !options.keep_nulls) || column.identity.is_some(),
+        };
+        let fields = table.columns.iter().map(field).collect();
+        let reader = BulkReader::open(device, Path::new(&node.file), options.file.clone(), fields)?;
+        let is_kept = |at: &usize| options.keep_identity || table.columns[*at].identity.is_none();
+        let kept: Vec<usize> = (0..table.columns.len()).filter(is_kept).collect();
+        Ok(Self { reader, targets: kept.clone(), kept, rest: None, is_ended: false })
+    }
+
+    /// The next rows, at most `rows_max`; `None` at the end of the file, which is then known.
+    fn next(&mut self, session: &mut SessionState, rows_max: u64) -> Result<Option<Batch>, SqlError> {
+        let batch = match self.rest.take() {
+            Some(rest) => rest,
+            None => match self.reader.next(session)? {
+                Some(batch) => batch.project(&self.kept),
+                None => {
+                    self.is_ended = true;
+                    return Ok(None);
+                }
+            },
+        };
+        let rows = batch.rows.min(usize::try_from(rows_max).unwrap_or(usize::MAX));
+        if rows < batch.rows {
+            self.rest = Some(batch.slice(rows, batch.rows - rows));
+        }
+        Ok(Some(batch.slice(0, rows)))
+    }
 }
 
 fn target(session: &SessionState, node: &BulkInsert) -> Result<Arc<TableDef>, SqlError> {
@@ -47,13 +92,7 @@ pub(crate) fn lock_for_load(session: &mut SessionState, open: &Arc<OpenDatabase>
 }
 
 /// Loads up to BATCHSIZE rows, or all; how many there were.
-fn load_some(
-    session: &mut SessionState,
-    node: &BulkInsert,
-    reader: &mut BulkReader,
-    targets: &[usize],
-    options: &BulkOptions,
-) -> Result<u64, Failure> {
+fn load_some(session: &mut SessionState, node: &BulkInsert, file: &mut DataFile, options: &BulkOptions) -> Result<u64, Failure> {
     let open = database_of(session, &node.table)?;
     let before = target(session, node)?;
     lock_for_load(session, &open, &before)?;
@@ -62,18 +101,20 @@ fn load_some(
     if table.columns != before.columns {
         return Err(message(208, &[&shown(&node.table)]).into());
     }
-    let load_options = LoadOptions {
+    let target = BulkTarget {
+        targets: file.targets.clone(),
+        types: file.targets.iter().map(|at| table.columns[*at].sql_type).collect(),
+        defaults: defaults_of(session, &table)?,
         keep_identity: options.keep_identity,
         keep_nulls: options.keep_nulls,
-        table_locked: true,
-        defaults: defaults_of(session, &table)?,
-        temp_folder: session.temp_folder(),
-        progress: None,
+        table,
     };
-    let mut load = BulkLoad::new(&table, targets, load_options, session)?;
+    let mut load = Load::begin(target, session)?;
     let mut rows_left = options.batch_rows.unwrap_or(u64::MAX);
-    while let Some(batch) = reader.next_batch_within(session, &mut rows_left)? {
-        load.push(&batch, session)?;
+    while rows_left > 0 {
+        let Some(batch) = file.next(session, rows_left)? else { break };
+        rows_left -= batch.rows as u64;
+        load.push(batch, session)?;
     }
     Ok(load.finish(session)?)
 }

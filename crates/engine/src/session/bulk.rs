@@ -18,10 +18,8 @@ use crate::session::state::SessionState;
 use crate::session::transaction::Mark;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
-use thawdb_query::bulk::LoadOptions;
-use thawdb_query::bulk::load::BulkLoad;
 use thawdb_query::compile::bind_default;
-use thawdb_query::context::StatementHost;
+use thawdb_query::exec::{BulkInsert as Load, BulkTarget as LoadTarget};
 use thawdb_query::expr::Expr;
 use thawdb_tsql::ast::{InsertBulk, ObjectName};
 use thawdb_tsql::{ParseOptions, parse_expr};
@@ -72,7 +70,7 @@ pub struct BulkLoader<'s> {
     columns: Vec<BulkColumn>,
     mark: Mark,
     /// `None` once the load has failed.
-    load: Option<BulkLoad>,
+    load: Option<Load>,
 }
 
 /// Begins the load that was announced: 4002 if none was.
@@ -91,7 +89,7 @@ pub(crate) fn begin(session: &mut SessionState) -> Result<BulkLoader<'_>, SqlErr
     }
 }
 
-fn begin_load(session: &mut SessionState, target: &BulkTarget) -> Result<BulkLoad, SqlError> {
+fn begin_load(session: &mut SessionState, target: &BulkTarget) -> Result<Load, SqlError> {
     let missing = || message(208, &[&shown(&target.name)]);
     let open = database_of(session, &target.name)?;
     let before = find_table(session, &target.name)?.ok_or_else(missing)?;
@@ -99,15 +97,15 @@ fn begin_load(session: &mut SessionState, target: &BulkTarget) -> Result<BulkLoa
     let table: Arc<TableDef> = find_table(session, &target.name)?.filter(|now| now.columns == before.columns).ok_or_else(missing)?;
     // A client that sends the identity column wants its values kept; otherwise it leaves the column out.
     let keep_identity = target.targets.iter().any(|at| table.columns[*at].identity.is_some());
-    let options = LoadOptions {
+    let load = LoadTarget {
+        types: target.columns.iter().map(|column| column.sql_type).collect(),
+        targets: target.targets.clone(),
+        defaults: defaults_of(session, &table)?,
         keep_identity,
         keep_nulls: target.keep_nulls,
-        table_locked: true,
-        defaults: defaults_of(session, &table)?,
-        temp_folder: session.temp_folder(),
-        progress: None,
+        table,
     };
-    BulkLoad::new(&table, &target.targets, options, session)
+    Load::begin(load, session)
 }
 
 impl BulkLoader<'_> {
@@ -119,7 +117,7 @@ impl BulkLoader<'_> {
     /// Takes some rows. After an error the load is over and undone.
     pub fn push(&mut self, batch: Batch) -> Result<(), SqlError> {
         let Some(load) = &mut self.load else { return Err(message(4002, &[])) };
-        let pushed = self.session.check().and_then(|()| load.push(&batch.into(), self.session));
+        let pushed = self.session.check().and_then(|()| load.push(batch.into(), self.session));
         if pushed.is_err() {
             self.load = None;
         }

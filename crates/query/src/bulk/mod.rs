@@ -1,35 +1,20 @@
-//! Bulk loading: character files to batches, and batches of any origin into a table.
+//! BULK INSERT's data files: options, splitting into rows and fields, fields into typed columns.
 //!
 //! ```text
-//! file ─ source ─► bytes ─ reader (scan) ─► fields ─ field ─► Batch ┐
-//! INSERT BULK of the wire, the demo's generator ────────► Batch ────┴─ load ─► sorted rows ─► whole leaves
+//! file ─ chunks ─► buffer ─ split ─► field ranges of one row ─ parse ─► builders ─► Batch ─► exec::BulkInsert
 //! ```
-//! | module | what it is |
-//! |---|---|
-//! | [`options`] | WITH (...) of BULK INSERT and OPENROWSET(BULK), checked |
-//! | `source` | the file in large pieces: byte order mark, UTF-16 to UTF-8 |
-//! | `scan` | finding terminators, eight bytes at a time |
-//! | `code_page` | bytes of a field to text |
-//! | `field` | one field to one value of its column |
-//! | [`reader`] | rows, their errors, batches |
-//! | [`load`] | identity, defaults, NULLs, keys: batches into the table's trees |
-//! | `tree_load` | one tree's part of a load: append, sort, insert |
-//!
-//! What is not built: native and widenative files, FORMATFILE, ERRORFILE (40514 each).
+//! Invariants: 1. memory is bounded by one buffer, which holds whole rows and grows only for a row that is larger
+//! ([`reader`] refuses one beyond its bound, 4866). 2. A row that cannot be parsed is counted, told, and left out, until
+//! MAXERRORS is passed (4865).
+//! It writes nothing: the rows go to whoever asked for them.
 
-mod code_page;
 mod field;
-pub mod load;
-pub mod options;
-pub mod reader;
-mod scan;
-mod source;
-mod tree_load;
+mod options;
+mod reader;
+mod split;
 
 #[cfg(test)]
 mod tests;
 
-pub use load::{LoadOptions, bulk_insert};
-pub use options::{BulkOptions, CodePage};
+pub use options::{BulkFileOptions, BulkOptions, CodePage};
 pub use reader::{BulkField, BulkReader};
-pub use source::{WholeFile, read_whole};

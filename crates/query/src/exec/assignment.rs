@@ -31,7 +31,7 @@ pub(super) fn check_not_null(table: &TableDef, columns: &[ArrayRef], verb: &str,
 }
 
 /// `array` of type `from` as values of a column.
-pub(crate) fn fit(table: &TableDef, column: &ColumnDef, array: &ArrayRef, from: &SqlType, cx: &Cx<'_, '_>) -> Result<ArrayRef, SqlError> {
+pub(super) fn fit(table: &TableDef, column: &ColumnDef, array: &ArrayRef, from: &SqlType, cx: &Cx<'_, '_>) -> Result<ArrayRef, SqlError> {
     let to = &column.sql_type;
     if from == to && !needs_length(to) {
         return Ok(array.clone());

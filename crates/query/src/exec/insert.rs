@@ -26,11 +26,11 @@ pub(super) struct Insert<'p> {
 }
 
 /// How rows of the input become rows of the table.
-pub(crate) struct InsertSpec<'p> {
-    pub(crate) table: &'p Arc<TableDef>,
+pub(super) struct InsertSpec<'p> {
+    pub(super) table: &'p Arc<TableDef>,
     /// Table column of each input column.
-    pub(crate) targets: &'p [usize],
-    pub(crate) defaults: &'p [(usize, Expr)],
+    pub(super) targets: &'p [usize],
+    pub(super) defaults: &'p [(usize, Expr)],
 }
 
 impl<'p> Insert<'p> {
@@ -43,7 +43,7 @@ impl<'p> Insert<'p> {
 
 impl<'p> InsertSpec<'p> {
     /// Every column of the table for the rows of `batch`, whose columns have these types.
-    pub(crate) fn complete(&self, batch: &Batch, types: &[SqlType], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
+    pub(super) fn complete(&self, batch: &Batch, types: &[SqlType], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
         let mut columns = Vec::with_capacity(self.table.columns.len());
         for (at, definition) in self.table.columns.iter().enumerate() {
             let given = self.targets.iter().position(|target| *target == at);
@@ -111,7 +111,7 @@ fn identity_value(value: i64, sql_type: &SqlType) -> Option<Scalar> {
 }
 
 /// Writes completed rows and counts them.
-pub(crate) fn write_rows(writer: &TableWriter, rows: TableRows<'_>, cx: &mut Cx<'_, '_>) -> Result<(), SqlError> {
+pub(super) fn write_rows(writer: &TableWriter, rows: TableRows<'_>, cx: &mut Cx<'_, '_>) -> Result<(), SqlError> {
     let table = &writer.table;
     let numbers = if writer.has_row_numbers() { cx.host.next_row_number(table.database, table.id, rows.rows as u64)? } else { 0 };
     let keys = writer.row_keys(rows, numbers);
