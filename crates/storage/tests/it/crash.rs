@@ -14,7 +14,7 @@ use thawdb_storage::{
 };
 
 type Value = (Vec<u8>, Vec<Vec<u8>>);
-type Rows = BTreeMap<Vec<u8>, Value>;
+type Rows = BTreeMap<Arc<[u8]>, Arc<Value>>;
 type Trees = BTreeMap<TreeId, Rows>;
 
 const MIB: u64 = 1 << 20;
@@ -76,16 +76,16 @@ impl Run {
         let rows = open.trees.get_mut(&tree).unwrap();
         match dice.below(20) {
             0..8 => match open.txn.insert(tree, &key, row) {
-                Ok(()) => assert!(rows.insert(key, new).is_none()),
-                Err(StorageError::Duplicate { .. }) => assert!(rows.contains_key(&key)),
+                Ok(()) => assert!(rows.insert(key.into(), Arc::new(new)).is_none()),
+                Err(StorageError::Duplicate { .. }) => assert!(rows.contains_key(key.as_slice())),
                 Err(error) => return Err(error),
             },
             8..13 => {
                 if open.txn.update(tree, &key, row)? {
-                    assert!(rows.insert(key, new).is_some());
+                    assert!(rows.insert(key.into(), Arc::new(new)).is_some());
                 }
             }
-            13..17 => assert_eq!(open.txn.delete(tree, &key)?, rows.remove(&key).is_some()),
+            13..17 => assert_eq!(open.txn.delete(tree, &key)?, rows.remove(key.as_slice()).is_some()),
             17 => self.append(open, tree)?,
             18 => {
                 let point = open.txn.savepoint();
@@ -113,8 +113,11 @@ impl Run {
     /// Appends in bulk beyond everything: keys that begin with "z".
     fn append(&mut self, open: &mut Open, tree: TreeId) -> Result<(), StorageError> {
         let rows = open.trees.get_mut(&tree).unwrap();
-        let count = self.dice.below(3000);
-        let start = rows.last_key_value().and_then(|(key, _)| std::str::from_utf8(key).ok()?.strip_prefix('z')?.parse::<u64>().ok()).map_or(0, |n| n + 1);
+        let count = self.dice.below(1200);
+        let start = rows
+            .last_key_value()
+            .and_then(|(key, _)| std::str::from_utf8(key).ok()?.strip_prefix('z')?.parse::<u64>().ok())
+            .map_or(0, |n| n + 1);
         let mut appender = open.txn.bulk_append(tree)?;
         if appender.last_key().is_some_and(|last| last >= format!("z{start:09}").as_bytes()) {
             // A ghost of a greater key is still there.
@@ -125,7 +128,7 @@ impl Run {
             let key = format!("z{n:09}").into_bytes();
             let inline = self.dice.bytes((n % 90) as usize);
             appender.push(&key, Row::inline(&inline))?;
-            made.push((key, (inline, Vec::new())));
+            made.push((key.into(), Arc::new((inline, Vec::new()))));
         }
         if self.dice.below(3) == 0 {
             drop(appender);
@@ -183,13 +186,14 @@ impl Run {
                 Err(error) => panic!("{error}"),
             };
             found.len() == rows.len()
-                && found.iter().zip(rows).all(|((key, inline), (model_key, (model_inline, model_large)))| {
+                && found.iter().zip(rows).all(|((key, inline), (model_key, model))| {
+                    let (model_inline, model_large) = &**model;
                     let read = || {
                         let block = view.get(*tree, key).unwrap().unwrap();
                         let parts: Vec<Vec<u8>> = block.large(0).iter().map(|at| view.read_large(*at).unwrap()).collect();
                         parts
                     };
-                    key == model_key && inline == model_inline && (model_large.is_empty() || read() == *model_large)
+                    **key == **model_key && inline == model_inline && (model_large.is_empty() || read() == *model_large)
                 })
         })
     }
@@ -224,7 +228,7 @@ fn run(seed: u64) {
         txn.commit().unwrap();
         run.committed.insert(tree, Rows::new());
     }
-    for round in 0..4 {
+    for round in 0..3 {
         let storage = storage(&simulation);
         let database = storage.open_database("/data".as_ref()).unwrap();
         run.settle(&database);
@@ -235,7 +239,7 @@ fn run(seed: u64) {
             let damage: Vec<_> = findings.iter().filter(|finding| !is_leaked_part(finding)).collect();
             assert!(damage.is_empty(), "round {round}: {damage:#?}");
         }
-        let point = run.simulation.counts().mutations() + 1 + run.dice.below(400);
+        let point = run.simulation.counts().mutations() + 1 + run.dice.below(300);
         run.simulation.crash_at(Some(CrashPoint::Mutation(point)));
         let outcome = run.work(&database, 40);
         if let Err(error) = outcome {
