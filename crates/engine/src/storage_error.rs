@@ -41,6 +41,7 @@ pub(crate) fn plain(database: &str, error: StorageError) -> SqlError {
         StorageError::Cancelled => cancelled(),
         StorageError::LogFull { reuse_wait } => message(9002, &[&database, &reuse_wait]),
         StorageError::FileFull => message(1105, &[&"dbo.SYSTEM OBJECT", &"", &database, &"PRIMARY"]),
+        StorageError::PoolExhausted => message(802, &[]),
         StorageError::TooLong { bytes, bytes_max } => crate::messages::too_long(bytes, bytes_max),
         StorageError::Damage { page, offset, detail } => {
             message(824, &[&detail, &"read", &format!("({}:{})", page.file, page.page), &0, &offset, &database])

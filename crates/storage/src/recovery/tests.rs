@@ -464,3 +464,73 @@ fn the_background_keeps_a_small_log_and_a_small_pool_going() {
     assert!(run.store.log().expect("logged").start() > Lsn(2 * LOG_BYTES));
     drop(background);
 }
+
+#[test]
+fn threads_with_checkpoints_and_eviction_lose_nothing_acknowledged() {
+    for seed in 0..12 {
+        let mut run = Run::new(seed, 512);
+        let pages: Vec<PageId> = (0..400).map(|_| make(&run)).collect();
+        let end = run.store.log_end();
+        run.store.flush_log(end).expect("flushes");
+        run.simulation.crash_at(Some(CrashPoint::Mutation(run.simulation.counts().mutations() + 200 + seed * 40)));
+        let store = run.store.clone();
+        let acknowledged: Vec<BTreeMap<PageId, u32>> = std::thread::scope(|scope| {
+            let workers: Vec<_> = pages.chunks(100).map(|own| scope.spawn(|| work(&store, own))).collect();
+            let keeper = scope.spawn(|| while store.write_all().and_then(|()| store.checkpoint()).is_ok() {});
+            let acknowledged = workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
+            run.simulation.crash();
+            keeper.join().expect("no panic");
+            acknowledged
+        });
+        drop(store);
+        run.model = Model::default();
+        run.recover();
+        let count_in = |page: PageId| {
+            let bytes = run.store.read(page).expect("reads");
+            let view = Slotted(&bytes);
+            if view.is_empty() { 0 } else { u32::from_le_bytes(*view.entry(0).payload.first_chunk().expect("four")) }
+        };
+        for (page, count) in acknowledged.iter().flatten() {
+            let there = count_in(*page);
+            assert!(there >= *count, "seed {seed}, {page:?}: {count} acknowledged, {there} there");
+        }
+        for pair in pages.chunks(2) {
+            assert_eq!(count_in(pair[0]), count_in(pair[1]), "seed {seed}: half a mini-transaction in {pair:?}");
+        }
+    }
+}
+
+/// Counts up in pages until the machine crashes; every pair of neighbours is changed by one mini-transaction.
+fn work(store: &Store, pages: &[PageId]) -> BTreeMap<PageId, u32> {
+    let mut acknowledged = BTreeMap::new();
+    for n in 1_u32.. {
+        for (at, pair) in pages.chunks(2).enumerate() {
+            let mut mini = Mini::begin(store, TxnId(1));
+            let changed = pair.iter().try_for_each(|page| {
+                let handle = mini.latch(*page)?;
+                let mut bytes = Vec::new();
+                Entry::plain(&[], &[&n.to_le_bytes()[..], &[n as u8; 500]].concat()).encode(&mut bytes);
+                let op = match n {
+                    1 => PageOp::SlotInsert { slot: 0, bytes: &bytes },
+                    _ => PageOp::SlotReplace { slot: 0, bytes: &bytes },
+                };
+                mini.apply(handle, op)
+            });
+            let flushed = changed
+                .and_then(|()| mini.commit())
+                .and_then(|end| if at % 8 == 0 { store.flush_log(end).map(|()| true) } else { Ok(false) });
+            match flushed {
+                Ok(true) => acknowledged.extend(pair.iter().map(|page| (*page, n))),
+                Ok(false) => {}
+                Err(StorageError::LogFull { .. }) => {
+                    // The keeper is behind; the next try finds room or the crash.
+                    if store.checkpoint().is_err() {
+                        return acknowledged;
+                    }
+                }
+                Err(_) => return acknowledged,
+            }
+        }
+    }
+    acknowledged
+}
