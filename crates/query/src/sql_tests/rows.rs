@@ -227,24 +227,25 @@ fn assignments() {
 fn windows() {
     let mut db = shop("windows");
     db.check("SELECT id, ROW_NUMBER() OVER (PARTITION BY city ORDER BY id DESC) FROM customers", &["1|2", "2|1", "3|1", "4|1"]);
-    db.check("SELECT product, RANK() OVER (ORDER BY product), DENSE_RANK() OVER (ORDER BY product) FROM items", &[
-        "bolt|1|1", "bolt|1|1", "gear|3|2", "nut|4|3", "nut|4|3", "nut|4|3",
-    ]);
-    db.check("SELECT id, SUM(total) OVER (ORDER BY id), SUM(total) OVER () FROM orders", &[
-        "10|5.50|133.75",
-        "11|12.75|133.75",
-        "12|112.75|133.75",
-        "13|113.75|133.75",
-        "14|133.75|133.75",
-    ]);
-    db.check("SELECT id, LAG(id) OVER (ORDER BY id), LEAD(id, 2, 0) OVER (ORDER BY id) FROM customers", &["1|NULL|3", "2|1|4", "3|2|0", "4|3|0"]);
-    db.check("SELECT city, COUNT(*), ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, city) FROM customers GROUP BY city", &[
-        "NULL|1|2", "Oslo|2|1", "Paris|1|3",
-    ]);
+    db.check(
+        "SELECT product, RANK() OVER (ORDER BY product), DENSE_RANK() OVER (ORDER BY product) FROM items",
+        &["bolt|1|1", "bolt|1|1", "gear|3|2", "nut|4|3", "nut|4|3", "nut|4|3"],
+    );
+    db.check(
+        "SELECT id, SUM(total) OVER (ORDER BY id), SUM(total) OVER () FROM orders",
+        &["10|5.50|133.75", "11|12.75|133.75", "12|112.75|133.75", "13|113.75|133.75", "14|133.75|133.75"],
+    );
+    db.check(
+        "SELECT id, LAG(id) OVER (ORDER BY id), LEAD(id, 2, 0) OVER (ORDER BY id) FROM customers",
+        &["1|NULL|3", "2|1|4", "3|2|0", "4|3|0"],
+    );
+    db.check(
+        "SELECT city, COUNT(*), ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, city) FROM customers GROUP BY city",
+        &["NULL|1|2", "Oslo|2|1", "Paris|1|3"],
+    );
     db.check("SELECT id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY total DESC) AS n FROM orders) x WHERE n <= 2", &["12", "14"]);
-    db.check("SELECT id, AVG(total) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM orders WHERE id < 13 ORDER BY id", &[
-        "10|6.375000",
-        "11|37.583333",
-        "12|53.625000",
-    ]);
+    db.check(
+        "SELECT id, AVG(total) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM orders WHERE id < 13 ORDER BY id",
+        &["10|6.375000", "11|37.583333", "12|53.625000"],
+    );
 }
