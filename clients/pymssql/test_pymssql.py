@@ -67,16 +67,21 @@ def column(position):
     return f"c{position}"
 
 
+def parameter(name, value):
+    """A value as it is handed over: with use_datetime2 pymssql writes six decimals, more than a datetime takes."""
+    return value.isoformat(" ", "milliseconds") if name == "datetime" and value else value
+
+
 def check_types(connection, rows):
     """Every value of every type goes in as a parameter and comes back as it was."""
     cursor = connection.cursor()
     declared = ", ".join(f"{column(at)} {name} NULL" for at, name in enumerate(TYPES))
     cursor.execute(f"CREATE TABLE dbo.types (id int NOT NULL PRIMARY KEY, {declared})")
     wanted = {}
-    for at, values in enumerate(TYPES.values()):
+    for at, (name, values) in enumerate(TYPES.items()):
         for value in [None, *values]:
             wanted[len(wanted)] = (at, value)
-            cursor.execute(f"INSERT dbo.types (id, {column(at)}) VALUES (%s, %s)", (len(wanted) - 1, value))
+            cursor.execute(f"INSERT dbo.types (id, {column(at)}) VALUES (%s, %s)", (len(wanted) - 1, parameter(name, value)))
             expect(cursor.rowcount, 1, "rows affected")
     connection.commit()
     cursor.execute("SELECT * FROM dbo.types ORDER BY id")
@@ -193,24 +198,24 @@ def check_catalog(connection, rows):
 def check_bulk(connection, rows):
     """Bulk copy of many rows; all of them are there, as they were."""
     cursor = connection.cursor()
-    cursor.execute("CREATE TABLE dbo.bulk (id int NOT NULL, name nvarchar(40) NULL, amount float NULL, big bigint NULL)")
+    cursor.execute("CREATE TABLE dbo.bulk_rows (id int NOT NULL, name nvarchar(40) NULL, amount float NULL, big bigint NULL)")
     connection.commit()
 
     def row(n):
         return (n, None if n % 7 == 0 else f"Zeile {n} für alle", n / 4, -n * 1_000_000_007)
 
     begin = time.monotonic()
-    connection.bulk_copy("dbo.bulk", [row(n) for n in range(rows)], batch_size=100_000, tablock=True)
+    connection.bulk_copy("dbo.bulk_rows", [row(n) for n in range(rows)], batch_size=100_000, tablock=True)
     connection.commit()
     seconds = time.monotonic() - begin
     print(f"  bulk copy of {rows:,} rows: {seconds:.1f} s, {rows / seconds:,.0f} rows/s", flush=True)
-    cursor.execute("SELECT COUNT(*), COUNT(name), SUM(CAST(id AS bigint)), MIN(big) FROM dbo.bulk")
+    cursor.execute("SELECT COUNT(*), COUNT(name), SUM(CAST(id AS bigint)), MIN(big) FROM dbo.bulk_rows")
     expected = (rows, rows - (rows + 6) // 7, rows * (rows - 1) // 2, row(rows - 1)[3])
     expect(cursor.fetchone(), expected, "sums of the rows")
     for n in (0, 1, rows // 2, rows - 1):
-        cursor.execute("SELECT id, name, amount, big FROM dbo.bulk WHERE id = %d", (n,))
+        cursor.execute("SELECT id, name, amount, big FROM dbo.bulk_rows WHERE id = %d", (n,))
         expect(cursor.fetchall(), [row(n)], f"row {n}")
-    cursor.execute("DROP TABLE dbo.bulk")
+    cursor.execute("DROP TABLE dbo.bulk_rows")
     connection.commit()
 
 
@@ -223,7 +228,8 @@ def run_checks(server, encryption, rows):
     for check in CHECKS:
         name = f"pymssql {check.__name__.removeprefix('check_')}, encryption {encryption}"
         try:
-            with pymssql.connect(**server.login(), database="tests", encryption=encryption, tds_version="7.4") as connection:
+            settings = {"encryption": encryption, "database": f"tests_{encryption}", "tds_version": "7.4", "use_datetime2": True}
+            with pymssql.connect(**server.login(), **settings) as connection:
                 check(connection, rows)
         except Exception:  # noqa: BLE001 - every failure is told, and the others run
             failed += 1
@@ -258,9 +264,9 @@ def main():
     arguments = parser.parse_args()
     passed = failed = 0
     with Server(arguments.server) as server:
-        with pymssql.connect(**server.login(), autocommit=True) as connection:
-            connection.cursor().execute("CREATE DATABASE tests")
         for encryption, rows in (("off", arguments.rows), ("require", arguments.rows // 10)):
+            with pymssql.connect(**server.login(), autocommit=True) as connection:
+                connection.cursor().execute(f"CREATE DATABASE tests_{encryption}")
             more_passed, more_failed = run_checks(server, encryption, rows)
             passed, failed = passed + more_passed, failed + more_failed
     try:

@@ -15,7 +15,7 @@ use crate::phys::{JoinKind, Node, NodeKind, OutputColumn, SeekBound, SeekRange, 
 use std::fmt::Write;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, TableDef};
-use thawdb_types::Scalar;
+use thawdb_types::{Scalar, SqlType};
 
 /// The plan as indented text, one line an operator; `names` gives databases' names.
 pub fn explain(node: &Node, names: &dyn Fn(DatabaseId) -> String) -> String {
@@ -65,7 +65,51 @@ impl Explainer<'_> {
 
     fn describe<'p>(&mut self, node: &'p Node, inner: &mut Vec<Part<'p>>) -> String {
         match &node.kind {
-            NodeKind::OneRow => "Constant Scan".into(),
+            NodeKind::OneRow | NodeKind::Values { .. } | NodeKind::TableScan { .. } | NodeKind::SourceScan { .. } => self.leaf(node, inner),
+            NodeKind::Filter { input, predicate } => {
+                let text = format!("Filter(WHERE:({}))", self.expr(predicate, &input.columns, inner));
+                inner.push(Part::Input(input));
+                text
+            }
+            NodeKind::Project { input, exprs } => {
+                let shown = self.list(exprs, &input.columns, inner);
+                inner.push(Part::Input(input));
+                format!("Compute Scalar(DEFINE:({shown}))")
+            }
+            NodeKind::Sort { .. } | NodeKind::TopN { .. } | NodeKind::Limit { .. } => self.order(node, inner),
+            NodeKind::Distinct { input } => {
+                inner.push(Part::Input(input));
+                "Hash Match(Distinct)".into()
+            }
+            NodeKind::SingleRow { input } => {
+                inner.push(Part::Input(input));
+                "Assert(SINGLE ROW)".into()
+            }
+            NodeKind::Concatenate { inputs } => {
+                inner.extend(inputs.iter().map(Part::Input));
+                "Concatenation".into()
+            }
+            NodeKind::SetDifference { left, right, keep } => {
+                inner.extend([Part::Input(left), Part::Input(right)]);
+                if *keep { "Hash Match(Intersect)".into() } else { "Hash Match(Except)".into() }
+            }
+            NodeKind::Recursive { anchor, recursive, .. } => {
+                inner.extend([Part::Input(anchor), Part::Input(recursive)]);
+                "Index Spool(WITH STACK)".into()
+            }
+            NodeKind::WorkTableScan { .. } => "Table Spool".into(),
+            NodeKind::HashAggregate { .. } | NodeKind::StreamAggregate { .. } | NodeKind::Window { .. } => self.grouping(node, inner),
+            NodeKind::Apply { .. } | NodeKind::HashJoin { .. } | NodeKind::MergeJoin { .. } | NodeKind::NestedLoopJoin { .. } => {
+                self.join(node, inner)
+            }
+            NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } | NodeKind::AssignVariables { .. } => {
+                self.change(node, inner)
+            }
+        }
+    }
+
+    fn leaf<'p>(&mut self, node: &'p Node, inner: &mut Vec<Part<'p>>) -> String {
+        match &node.kind {
             NodeKind::Values { rows } => {
                 let shown: Vec<String> = rows.iter().take(3).map(|r| format!("({})", self.list(r, &[], inner))).collect();
                 let more = if rows.len() > 3 { format!(", ... {} rows", rows.len()) } else { String::new() };
@@ -96,16 +140,12 @@ impl Explainer<'_> {
                 }
                 text + ")"
             }
-            NodeKind::Filter { input, predicate } => {
-                let text = format!("Filter(WHERE:({}))", self.expr(predicate, &input.columns, inner));
-                inner.push(Part::Input(input));
-                text
-            }
-            NodeKind::Project { input, exprs } => {
-                let shown = self.list(exprs, &input.columns, inner);
-                inner.push(Part::Input(input));
-                format!("Compute Scalar(DEFINE:({shown}))")
-            }
+            _ => "Constant Scan".into(),
+        }
+    }
+
+    fn order<'p>(&mut self, node: &'p Node, inner: &mut Vec<Part<'p>>) -> String {
+        match &node.kind {
             NodeKind::Sort { input, keys } => {
                 let keys = self.keys(keys, &input.columns, inner);
                 inner.push(Part::Input(input));
@@ -129,36 +169,7 @@ impl Explainer<'_> {
                 let percent = if *percent { " PERCENT" } else { "" };
                 text + &format!("TOP EXPRESSION:({limit}){percent})")
             }
-            NodeKind::Distinct { input } => {
-                inner.push(Part::Input(input));
-                "Hash Match(Distinct)".into()
-            }
-            NodeKind::SingleRow { input } => {
-                inner.push(Part::Input(input));
-                "Assert(SINGLE ROW)".into()
-            }
-            NodeKind::Concatenate { inputs } => {
-                inner.extend(inputs.iter().map(Part::Input));
-                "Concatenation".into()
-            }
-            NodeKind::SetDifference { left, right, keep } => {
-                inner.extend([Part::Input(left), Part::Input(right)]);
-                if *keep { "Hash Match(Intersect)".into() } else { "Hash Match(Except)".into() }
-            }
-            NodeKind::Recursive { anchor, recursive, .. } => {
-                inner.extend([Part::Input(anchor), Part::Input(recursive)]);
-                "Index Spool(WITH STACK)".into()
-            }
-            NodeKind::WorkTableScan { .. } => "Table Spool".into(),
-            NodeKind::HashAggregate { .. } | NodeKind::StreamAggregate { .. } | NodeKind::Window { .. } => self.grouping(node, inner),
-            NodeKind::Apply { .. } | NodeKind::HashJoin { .. } | NodeKind::MergeJoin { .. } | NodeKind::NestedLoopJoin { .. } => {
-                self.join(node, inner)
-            }
-            NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } | NodeKind::AssignVariables { .. } => {
-                self.change(node, inner)
-            }
-            #[allow(unreachable_patterns)] // operators that other rooms add show by their debug name until they have words here
-            _ => "Operator".into(),
+            _ => String::new(),
         }
     }
 
@@ -325,7 +336,7 @@ impl Explainer<'_> {
         use ExprKind as K;
         let mut one = |e: &'p Expr| self.expr(e, input, inner);
         match &expr.kind {
-            K::Literal(value) => literal(value),
+            K::Literal(value) => literal(value, &expr.sql_type),
             K::Column(at) => column(input, *at),
             K::Outer { level, column: at } => match self.outers.iter().rev().nth(level - 1) {
                 Some(row) => format!("OUTER{}.{}", if *level > 1 { level.to_string() } else { String::new() }, column(row, *at)),
@@ -405,7 +416,7 @@ fn rows_name(table: &TableDef) -> &'static str {
     if table.indexes[0].keys.is_empty() { "Table" } else { "Clustered Index" }
 }
 
-fn literal(value: &Scalar) -> String {
+fn literal(value: &Scalar, sql_type: &SqlType) -> String {
     match value {
         Scalar::Null => "NULL".into(),
         Scalar::Bit(v) => format!("({})", i32::from(*v)),
@@ -413,7 +424,7 @@ fn literal(value: &Scalar) -> String {
         Scalar::SmallInt(v) => format!("({v})"),
         Scalar::Int(v) => format!("({v})"),
         Scalar::BigInt(v) => format!("({v})"),
-        Scalar::Decimal(v) => format!("({v} unscaled)"),
+        Scalar::Decimal(v) => format!("({})", thawdb_types::convert::format_decimal(*v, sql_type.scale())),
         Scalar::Text(v) => format!("'{v}'"),
         other => format!("{other:?}"),
     }

@@ -78,7 +78,11 @@ impl Txn {
             Undo::Appended { tree, above } => {
                 let info = self.database.tree(tree, 0)?;
                 let me = self.ensure_id()?;
-                crate::bulk::undo(&self.database, &info, me, above.as_deref())
+                let large = crate::bulk::undo(&self.database, &info, me, above.as_deref())?;
+                if !large.is_empty() {
+                    self.freed_large.push((tree, large));
+                }
+                Ok(())
             }
         }
     }

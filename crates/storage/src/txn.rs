@@ -301,7 +301,7 @@ impl Txn {
         outcome
     }
 
-    fn write_large(&mut self, place: usize, parts: &[&[u8]]) -> Result<Vec<u8>, StorageError> {
+    pub(crate) fn write_large(&mut self, place: usize, parts: &[&[u8]]) -> Result<Vec<u8>, StorageError> {
         let info = self.trees[place].info.clone();
         let me = self.ensure_id()?;
         let mut refs = Vec::with_capacity(parts.len() * size_of::<LargeRef>());
@@ -450,7 +450,7 @@ impl Txn {
     }
 }
 
-fn check_lengths(key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
+pub(crate) fn check_lengths(key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
     if key.len() > Database::KEY_BYTES_MAX {
         return Err(StorageError::TooLong { bytes: key.len(), bytes_max: Database::KEY_BYTES_MAX });
     }

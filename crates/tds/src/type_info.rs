@@ -177,7 +177,8 @@ impl TypeInfo {
         let code = reader.u8("type token")?;
         let simple = |sql_type, length| Ok(Self { code, sql_type, length, utf8: false });
         match code {
-            code::NULL => simple(SqlType::Int, ValueLength::Fixed(0)),
+            // A NULL of no type: as nvarchar it converts to every type, as NULL of an int would not to a uniqueidentifier.
+            code::NULL => simple(SqlType::nvarchar(1), ValueLength::Fixed(0)),
             code::BIT => simple(SqlType::Bit, ValueLength::Fixed(1)),
             code::INT1 => simple(SqlType::TinyInt, ValueLength::Fixed(1)),
             code::INT2 => simple(SqlType::SmallInt, ValueLength::Fixed(2)),

@@ -508,6 +508,7 @@ catalogue! {
     4164 16 1 GROUPING_ARGUMENT "A GROUP BY clause is required in order to use the GROUPING function."
     4193 16 1 WINDOW_FRAME_INVALID "'%.*ls' is not a valid window frame and cannot be used with the OVER clause."
     4194 16 1 WINDOW_RANGE_OFFSET "RANGE is only supported with UNBOUNDED and CURRENT ROW window frame delimiters."
+    4403 16 1 VIEW_HAS_AGGREGATES "Cannot update the view or function '%.*ls' because it contains aggregates, or a DISTINCT or GROUP BY clause, or PIVOT or UNPIVOT operator."
     4405 16 1 VIEW_MULTIPLE_TABLES "View or function '%.*ls' is not updatable because the modification affects multiple base tables."
     4406 16 1 VIEW_DERIVED_FIELD "Update or insert of view or function '%.*ls' failed because it contains a derived or constant field."
     4413 16 1 BINDING_ERRORS "Could not use view or function '%.*ls' because of binding errors."

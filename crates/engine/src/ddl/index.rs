@@ -8,8 +8,11 @@ use crate::ddl::table::{filegroup_number, index_name};
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
+use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{IndexId, TableDef};
+use thawdb_maintain::{BuildError, BuildProgress, IndexBuild, IndexBuildOptions};
+use thawdb_query::context::StatementHost;
 use thawdb_storage::TreeSpec;
 use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem};
 use thawdb_types::SqlError;
@@ -65,7 +68,7 @@ pub(crate) fn add_index(
         return Err(message(1902, &[&"table", &table.name, &known]).into());
     }
     if clustered {
-        return Err(unsupported("CREATE CLUSTERED INDEX on a table that exists").into());
+        return add_clustered(interpreter, open, table, index);
     }
     let last = table.indexes.iter().map(|known| known.id.0).max().unwrap_or(0);
     let id = IndexId(last.max(1) + 1);
@@ -80,15 +83,81 @@ pub(crate) fn add_index(
     altered.indexes.push(index.definition(id, name.clone(), tree));
     altered.modified = interpreter.session.engine.now_datetime();
     let altered = Arc::new(altered);
-    build(interpreter, &altered)?;
+    fill(interpreter.session, open, table, &altered, altered.indexes.len() - 1)?;
     let definition = (*altered).clone();
     change_catalog(interpreter.session, open, |catalog, part| catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open)))?;
     Ok(AddedIndex { name, id })
 }
 
-/// Fills the last index of a table from its rows.
-fn build(_: &mut Interpreter<'_, '_>, _: &Arc<TableDef>) -> Result<(), Failure> {
-    Err(unsupported("CREATE INDEX").into())
+/// Fills index `position` of `table` from the rows of `source`; how many there were.
+fn fill(
+    session: &mut SessionState,
+    open: &Arc<OpenDatabase>,
+    source: &TableDef,
+    table: &Arc<TableDef>,
+    position: usize,
+) -> Result<u64, SqlError> {
+    let options = IndexBuildOptions {
+        memory_bytes_max: session.memory_grant_bytes(),
+        temp_folder: session.temp_folder(),
+        rows_expected: open.counters.rows_at_most(table.id),
+    };
+    // The view of the statement may be older than the lock; what is committed now and what this transaction did counts.
+    let part = session.part(open.id)?;
+    let view = open.storage.read_view(Some(&part.txn));
+    let env = session.engine.config.env.clone();
+    let cancel = session.cancel.clone();
+    let part = session.part(open.id)?;
+    let built = IndexBuild::new(&env, source, table, position, view, options).and_then(|mut build| {
+        let check = &mut |_: &BuildProgress| cancel.check().map_err(|_| crate::storage_error::cancelled());
+        build.run(&mut part.txn, check).map(|()| build.progress().rows_scanned)
+    });
+    built.map_err(|error| match error {
+        BuildError::Sql(error) => error,
+        BuildError::Storage(error) => session.storage_failure(open.id, error),
+    })
+}
+
+/// Turns a heap into a clustered index: rows move to a new tree, the other indexes are built anew on it.
+fn add_clustered(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    index: &NewIndex,
+) -> Result<AddedIndex, Failure> {
+    let name = index_name(&table.name, index, table.id, 1);
+    if table.indexes.iter().any(|known| known.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(&name))) {
+        return Err(message(1913, &[&name, &"table", &shown_table(table)]).into());
+    }
+    let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
+    let session = &mut *interpreter.session;
+    let mut altered = (**table).clone();
+    for position in 0..altered.indexes.len() {
+        let id = if position == 0 { IndexId(1) } else { altered.indexes[position].id };
+        let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: id.0.cast_unsigned(), filegroup };
+        let tree = session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
+        if position == 0 {
+            altered.indexes[0] = index.definition(id, name.clone(), tree);
+        } else {
+            altered.indexes[position].tree = tree;
+        }
+    }
+    altered.modified = session.engine.now_datetime();
+    let altered = Arc::new(altered);
+    let rows = fill(session, open, table, &altered, 0)?;
+    // Rows of a clustered index that is not unique were numbered from 1; those to come go on behind them.
+    open.counters.raise_row_number(open, table.id, rows + 1).map_err(|error| session.storage_failure(open.id, error))?;
+    for position in 1..altered.indexes.len() {
+        fill(session, open, &altered, &altered, position)?;
+    }
+    let definition = (*altered).clone();
+    change_catalog(session, open, |catalog, part| {
+        for old in &table.indexes {
+            part.txn.drop_tree(old.tree).map_err(plain_error(open))?;
+        }
+        catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open))
+    })?;
+    Ok(AddedIndex { name, id: IndexId(1) })
 }
 
 fn shown_table(table: &TableDef) -> String {

@@ -102,6 +102,16 @@ impl CounterTable {
         Ok(first)
     }
 
+    /// Makes later row numbers be at least `next`.
+    pub(crate) fn raise_row_number(&self, database: &OpenDatabase, table: ObjectId, next: u64) -> Result<(), StorageError> {
+        let counters = self.of(table);
+        let present = counters.lock().row_number_next;
+        match next.checked_sub(present) {
+            Some(missing) if missing > 0 => self.next_row_number(database, table, missing).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Hands out `count` identity values; the first is returned. 8115 when the type has no more.
     pub(crate) fn next_identity(
         &self,

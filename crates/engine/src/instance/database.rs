@@ -60,7 +60,7 @@ impl OpenDatabase {
     /// What an object's schema locks are taken on.
     pub(crate) fn object_resource(&self, object: thawdb_catalog::ObjectId) -> Resource {
         Resource {
-            database: self.id.0.cast_unsigned(),
+            database: self.storage.lock_number(),
             kind: ResourceKind::Object,
             container: u64::from(object.0.cast_unsigned()),
             item: 0,
@@ -69,11 +69,11 @@ impl OpenDatabase {
 
     /// What one changing the catalog holds until its transaction ends.
     pub(crate) fn definitions_resource(&self) -> Resource {
-        Resource { database: self.id.0.cast_unsigned(), kind: ResourceKind::Metadata, container: 0, item: 0 }
+        Resource { database: self.storage.lock_number(), kind: ResourceKind::Metadata, container: 0, item: 0 }
     }
 
     /// What a session using the database holds shared, and dropping it takes exclusively.
     pub(crate) fn database_resource(&self) -> Resource {
-        Resource { database: self.id.0.cast_unsigned(), kind: ResourceKind::Database, container: 0, item: 0 }
+        Resource { database: self.storage.lock_number(), kind: ResourceKind::Database, container: 0, item: 0 }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) const SORT_FOLDER: &str = "sort";
 pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) storage: Arc<Storage>,
-    pub(crate) locks: LockManager,
+    pub(crate) locks: Arc<LockManager>,
     pub(crate) sessions: Sessions,
     pub(crate) plans: PlanCache,
     /// What master records; the guard serialises its writers.

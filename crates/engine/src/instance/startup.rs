@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicBool;
 use thawdb_catalog::store::load_counters;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord, DatabaseState, InstanceCatalog, Properties};
 use thawdb_observe::sync::{Mutex, RwLock};
-use thawdb_storage::locks::LockManager;
 use thawdb_storage::{DatabaseSpec, FileKind, Storage, StorageConfig, StorageError};
 use thawdb_types::SqlError;
 
@@ -24,14 +23,14 @@ const OTHER_SYSTEM: [(i32, &str, &str, &str); 2] = [(3, "model", "model", "model
 /// Opens the instance of `config`.
 pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
     let failed = |name: &'static str| move |error: StorageError| plain(name, error);
-    let env = config.env.clone();
+    let env = &config.env;
     env.device.create_folder(&config.data_folder).map_err(|e| plain("master", e.into()))?;
     empty_sort_folder(&config).map_err(failed("tempdb"))?;
     let storage = Storage::new(env.clone(), StorageConfig { memory_bytes_max: config.memory_bytes_max });
     let started = datetime_of(env.clock.utc_ns());
     let (master, instance) = open_master(&storage, &config, started).map_err(failed("master"))?;
     let engine = Arc::new(Engine {
-        locks: LockManager::new(env),
+        locks: storage.lock_manager().clone(),
         storage,
         sessions: Sessions::new(),
         plans: PlanCache::new(),
@@ -80,6 +79,7 @@ pub(crate) fn make_database(storage: &Arc<Storage>, record: &DatabaseRecord, tem
     let mut txn = database.begin();
     catalog.create(&mut txn).map_err(storage_of)?;
     txn.commit()?;
+    database.start_background();
     Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary)))
 }
 
@@ -91,6 +91,7 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
     let view = database.read_view(None);
     let catalog = DatabaseCatalog::load(&view, record.id).map_err(storage_of)?;
     let counters = load_counters(&view).map_err(storage_of)?;
+    database.start_background();
     Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(counters, true)))
 }
 

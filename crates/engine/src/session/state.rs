@@ -182,7 +182,17 @@ impl SessionState {
         if self.transactions.doomed {
             return Err(message(3930, &[]));
         }
-        Ok(self.transactions.part(&open))
+        let (cancel, timeout, priority) = (self.cancel.clone(), self.lock_timeout(), self.options.deadlock_priority);
+        let part = self.transactions.part(&open);
+        part.txn.set_cancel(Some(cancel));
+        part.txn.set_lock_timeout(timeout);
+        part.txn.set_deadlock_priority(priority);
+        Ok(part)
+    }
+
+    /// SET LOCK_TIMEOUT as a wait.
+    fn lock_timeout(&self) -> Option<Duration> {
+        u64::try_from(self.options.lock_timeout_ms).ok().map(Duration::from_millis)
     }
 
     /// The catalog of a database as this session sees it: its own uncommitted definitions and temporary tables included.
@@ -222,10 +232,7 @@ impl SessionState {
 
     /// Takes an object lock; `for_statement` gives it back when the statement ends, otherwise the transaction's end does.
     pub(crate) fn lock(&mut self, resource: Resource, mode: LockMode, for_statement: bool) -> Result<(), SqlError> {
-        let timeout = match self.options.lock_timeout_ms {
-            ms if ms < 0 => None,
-            ms => Some(Duration::from_millis(u64::from(ms.unsigned_abs()))),
-        };
+        let timeout = self.lock_timeout();
         let cancel = self.cancel.clone();
         let wait = LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: 0 };
         let newly = self.owner.held(resource).is_none();

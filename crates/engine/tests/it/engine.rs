@@ -32,3 +32,62 @@ fn first_query() {
     let mut session = engine.internal_session();
     assert_eq!(said(&mut session, "SELECT 1 AS a, N'x' AS b"), ["[a int, b nvarchar(1)]", "1 | x", "done 1"]);
 }
+
+#[test]
+fn everything_committed_is_there_after_reopening() {
+    let (engine, folder) = fresh_engine("reopen");
+    let mut session = engine.internal_session();
+    let setup = "CREATE DATABASE shop; USE shop; CREATE TABLE t (id int IDENTITY PRIMARY KEY, v nvarchar(20) CONSTRAINT df DEFAULT N'x');";
+    assert!(said(&mut session, setup).iter().all(|line| !line.starts_with("Msg")));
+    said(&mut session, "USE shop; INSERT t DEFAULT VALUES; INSERT t (v) VALUES (N'two'); CREATE INDEX ix ON t (v)");
+    said(&mut session, "BEGIN TRAN; INSERT t (v) VALUES (N'lost')");
+    drop(session);
+    engine.close().expect("closes");
+    drop(engine);
+    let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens again");
+    let mut session = engine.internal_session();
+    let found = said(&mut session, "USE shop; SELECT * FROM t ORDER BY id; INSERT t (v) VALUES (N'new'); SELECT id FROM t WHERE v = N'new'");
+    let rows: Vec<_> = found.iter().filter(|line| !line.starts_with("env") && !line.starts_with("info")).collect();
+    assert_eq!(rows, ["[id int, v nvarchar(20)]", "1 | x", "2 | two", "done 2", "done 1", "[id int]", "4", "done 1"]);
+    assert_eq!(said(&mut session, "SELECT name FROM sys.databases WHERE database_id > 4"), ["[name nvarchar(128)]", "shop", "done 1"]);
+}
+
+#[test]
+fn what_was_committed_outlives_an_instance_that_just_stops() {
+    let (engine, folder) = fresh_engine("stopped");
+    let mut session = engine.internal_session();
+    said(&mut session, "CREATE DATABASE shop");
+    said(&mut session, "USE shop CREATE TABLE t (id int IDENTITY PRIMARY KEY, v int)");
+    said(&mut session, "INSERT t (v) VALUES (1), (2)");
+    said(&mut session, "BEGIN TRAN INSERT t (v) VALUES (3) CREATE TABLE never (a int)");
+    // Nothing is closed: what a kill leaves. The files are locked by the old instance, so copies are opened.
+    let copy = folder.with_extension("copy");
+    let _ = std::fs::remove_dir_all(&copy);
+    std::fs::create_dir_all(&copy).expect("made");
+    for entry in std::fs::read_dir(&folder).expect("readable").flatten().filter(|e| e.path().is_file()) {
+        std::fs::copy(entry.path(), copy.join(entry.file_name())).expect("copied");
+    }
+    drop(session);
+    drop(engine);
+    // The record in master names the old folder: the copy replaces it.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::rename(&copy, &folder).expect("renamed");
+    let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens after a stop");
+    let mut session = engine.internal_session();
+    said(&mut session, "USE shop");
+    assert_eq!(said(&mut session, "SELECT v FROM t ORDER BY id"), ["[v int]", "1", "2", "done 2"]);
+    assert_eq!(said(&mut session, "SELECT OBJECT_ID('never') AS id"), ["[id int]", "NULL", "done 1"]);
+}
+
+#[test]
+fn an_empty_folder_opens_at_once() {
+    let start = std::time::Instant::now();
+    let (engine, folder) = fresh_engine("at-once");
+    let first = start.elapsed();
+    engine.close().expect("closes");
+    drop(engine);
+    let start = std::time::Instant::now();
+    let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens again");
+    eprintln!("first open {first:?}, second {:?}", start.elapsed());
+    drop(engine);
+}

@@ -76,6 +76,8 @@ pub(crate) struct Level {
     pub clause: Clause,
     /// Aggregates met so far.
     pub aggregates: Vec<(ColumnRef, BoundAggregate)>,
+    /// GROUPING and GROUPING_ID met so far: column and the keys asked for.
+    pub groupings: Vec<(ColumnRef, Vec<BoundExpr>)>,
     /// Window functions met so far.
     pub windows: Vec<PendingWindow>,
     /// WINDOW clause.
@@ -92,6 +94,7 @@ impl Level {
             tables: Vec::new(),
             clause: Clause::From,
             aggregates: Vec::new(),
+            groupings: Vec::new(),
             windows: Vec::new(),
             named_windows: Vec::new(),
             in_aggregate: false,

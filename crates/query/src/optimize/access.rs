@@ -158,7 +158,9 @@ fn path(
         let early: Vec<BoundExpr> = residual.iter().filter(index_only).cloned().collect();
         total += rows_read * selectivity(&early) * cost::LOOKUP;
     }
-    let order = index.keys.iter().map_while(|k| id_of(k.column_index).map(|c| (c, k.descending))).collect();
+    // Behind its own keys an index has those of the row, in their order.
+    let row_keys = if position == 0 { &[][..] } else { &get.table.indexes[0].keys };
+    let order = index.keys.iter().chain(row_keys).map_while(|k| id_of(k.column_index).map(|c| (c, k.descending))).collect();
     Path { index: position, ranges, residual, rows_read, cost: total, order, constants, covering }
 }
 

@@ -59,3 +59,18 @@ fn delete() {
     assert_eq!(db.exec("DELETE customers"), 3);
     db.check("SELECT COUNT(*) FROM customers", &["0"]);
 }
+
+#[test]
+fn derived_targets() {
+    let mut db = shop("derived");
+    let sql = "WITH d AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY product ORDER BY order_id) AS n FROM items) DELETE FROM d WHERE n > 1";
+    assert_eq!(db.exec(sql), 3);
+    db.check("SELECT product FROM items", &["bolt", "gear", "nut"]);
+    assert_eq!(db.exec("WITH t AS (SELECT TOP 1 id, total AS price FROM orders ORDER BY id DESC) UPDATE t SET price = price + 1"), 1);
+    db.check("SELECT total FROM orders WHERE id = 14", &["21.00"]);
+    assert_eq!(db.exec("UPDATE x SET city = 'Rome' FROM (SELECT id, city FROM customers WHERE city = 'Oslo') x WHERE x.id > 1"), 1);
+    let error = |sql: &str| db.compile(sql).unwrap_err().number;
+    assert_eq!(error("WITH d AS (SELECT DISTINCT city FROM customers) DELETE FROM d"), 4403);
+    assert_eq!(error("WITH d AS (SELECT city, total FROM customers c JOIN orders o ON o.id = c.id) DELETE FROM d"), 4405);
+    assert_eq!(error("WITH d AS (SELECT id + 1 AS n, city FROM customers) UPDATE d SET n = 1"), 207);
+}

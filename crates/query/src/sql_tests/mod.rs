@@ -7,6 +7,7 @@ mod errors;
 mod plans;
 mod random;
 mod rows;
+mod types;
 
 use crate::compile::{CompileContext, Compiled, Settings, compile};
 use crate::context::SessionInfo;

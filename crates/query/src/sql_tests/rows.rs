@@ -120,6 +120,14 @@ fn aggregates() {
         "SELECT customer, product, COUNT(*) FROM orders o JOIN items i ON i.order_id = o.id GROUP BY ROLLUP(customer, product)",
         &["1|NULL|3", "1|bolt|1", "1|nut|2", "2|NULL|2", "2|gear|1", "2|nut|1", "4|NULL|1", "4|bolt|1", "NULL|NULL|6"],
     );
+    db.check(
+        "SELECT city, GROUPING(city), COUNT(*) FROM customers GROUP BY city WITH CUBE",
+        &["NULL|0|1", "NULL|1|4", "Oslo|0|2", "Paris|0|1"],
+    );
+    db.check(
+        "SELECT GROUPING_ID(customer, id % 2), COUNT(*) FROM orders GROUP BY GROUPING SETS ((customer), (id % 2), ())",
+        &["1|1", "1|1", "1|1", "1|2", "2|2", "2|3", "3|5"],
+    );
     db.check("SELECT STRING_AGG(name, ',') WITHIN GROUP (ORDER BY name DESC) FROM customers", &["Dan,Cyd,Bob,Ann"]);
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   descend  from the root to a leaf, coupling latches        edit     what becomes of one entry
 //!   split    a full node becomes two                          compact  tags and ghosts nobody needs leave a full leaf
-//!   node     children, separators, where to cut               bulk     whole leaves, left to right
+//!   node     children, separators, where to cut               append   whole leaves at the right end
+//!   tidy     a leaf put in order, an empty leaf unlinked
 //! ```
 //! A tree knows nothing of transactions: what becomes of an entry is decided by the caller in [`Tree::edit`], under the
 //! leaf's latch, and whether a writer is seen by everybody is asked through [`Settler`].
@@ -15,6 +16,7 @@
 //!
 //! Further reading: Graefe, "Modern B-Tree Techniques" (2011), sections 3 (prefix truncation) and 4 (latching).
 
+mod append;
 mod compact;
 mod descend;
 mod edit;
@@ -22,8 +24,10 @@ mod node;
 mod split;
 mod tidy;
 
+pub(crate) use append::NewLeaf;
 pub(crate) use descend::Seek;
 pub(crate) use edit::{EditKind, RowEdit};
+pub(crate) use node::separator as separator_between;
 
 use crate::error::StorageError;
 use crate::ids::{PageId, TxnId};

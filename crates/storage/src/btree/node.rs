@@ -64,7 +64,7 @@ pub(super) fn common_bytes(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// The shortest key above `left` and not above `right`.
-pub(super) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     debug_assert!(left < right, "keys rise");
     &right[..(common_bytes(left, right) + 1).min(right.len())]
 }

@@ -160,8 +160,8 @@ async fn errors(client: &mut Client) {
 }
 
 async fn bulk(client: &mut Client, rows: i32) {
-    execute(client, "CREATE TABLE dbo.bulk (id int NOT NULL, name nvarchar(40) NULL, big bigint NOT NULL)").await;
-    let mut load = client.bulk_insert("dbo.bulk").await.unwrap();
+    execute(client, "CREATE TABLE dbo.bulk_rows (id int NOT NULL, name nvarchar(40) NULL, big bigint NOT NULL)").await;
+    let mut load = client.bulk_insert("dbo.bulk_rows").await.unwrap();
     for n in 0..rows {
         let mut row = TokenRow::with_capacity(3);
         row.push(n.into_sql());
@@ -171,11 +171,11 @@ async fn bulk(client: &mut Client, rows: i32) {
     }
     assert_eq!(load.finalize().await.unwrap().total(), u64::try_from(rows).unwrap());
     let all = i64::from(rows);
-    assert_eq!(number(client, "SELECT COUNT(*) FROM dbo.bulk").await, all);
-    assert_eq!(number(client, "SELECT COUNT(name) FROM dbo.bulk").await, all - (all + 6) / 7);
-    assert_eq!(number(client, "SELECT SUM(CAST(id AS bigint)) FROM dbo.bulk").await, all * (all - 1) / 2);
-    assert_eq!(number(client, "SELECT MIN(big) FROM dbo.bulk").await, (all - 1) * -1_000_000_007);
-    execute(client, "DROP TABLE dbo.bulk").await;
+    assert_eq!(number(client, "SELECT COUNT(*) FROM dbo.bulk_rows").await, all);
+    assert_eq!(number(client, "SELECT COUNT(name) FROM dbo.bulk_rows").await, all - (all + 6) / 7);
+    assert_eq!(number(client, "SELECT SUM(CAST(id AS bigint)) FROM dbo.bulk_rows").await, all * (all - 1) / 2);
+    assert_eq!(number(client, "SELECT MIN(big) FROM dbo.bulk_rows").await, (all - 1) * -1_000_000_007);
+    execute(client, "DROP TABLE dbo.bulk_rows").await;
 }
 
 fn with_client<F>(name: &str, encryption: EncryptionLevel, check: F)

@@ -4,7 +4,7 @@
 //! form of its own (ISNULL, CHOOSE, CHECKSUM(*)), or a line of [`crate::functions::signature`]; otherwise 195.
 
 use crate::algebra::{BoundExpr, BoundExprKind};
-use crate::bind::error::{error, not_built};
+use crate::bind::error::error;
 use crate::bind::{Binder, coerce};
 use crate::functions::signature::{self, Arg, Class, Nulls, Out, Signature};
 use thawdb_tsql::ast::{self, Span};
@@ -34,7 +34,7 @@ impl Binder<'_> {
             "ISNULL" => return self.bind_isnull(&call.arguments, span),
             "CHOOSE" => return self.bind_choose(&call.arguments, span),
             "CHECKSUM" | "BINARY_CHECKSUM" if call.star => return self.bind_checksum_star(&upper, span),
-            "GROUPING" | "GROUPING_ID" => return Err(not_built(&upper, span)),
+            "GROUPING" | "GROUPING_ID" => return self.bind_grouping(&upper, &call.arguments, span),
             // ODBC's spellings.
             "UCASE" if call.odbc => return self.bind_function("UPPER", &refs(&call.arguments), span),
             "LCASE" if call.odbc => return self.bind_function("LOWER", &refs(&call.arguments), span),
@@ -91,6 +91,25 @@ impl Binder<'_> {
         };
         let arguments: Vec<&ast::Expr> = std::iter::once(source).chain(characters).collect();
         self.bind_function(name, &arguments, span)
+    }
+
+    /// GROUPING(key) and GROUPING_ID(key, ...): which keys a row of a grouping set lacks. A column the grouping fills in.
+    fn bind_grouping(&mut self, name: &str, arguments: &[ast::Expr], span: Span) -> Result<BoundExpr, SqlError> {
+        let single = name == "GROUPING";
+        if arguments.is_empty() || (single && arguments.len() != 1) {
+            return Err(error(174, &[&name.to_ascii_lowercase(), &1], span));
+        }
+        if !matches!(self.clause(), crate::bind::Clause::Select | crate::bind::Clause::Having | crate::bind::Clause::OrderBy) {
+            return Err(error(147, &[], span));
+        }
+        let mut keys = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            keys.push(self.bind_expr(argument)?);
+        }
+        let sql_type = if single { SqlType::TinyInt } else { SqlType::Int };
+        let column = self.columns.add("", sql_type, false);
+        self.level().groupings.push((column, keys));
+        Ok(BoundExpr { kind: BoundExprKind::Column(column), sql_type, nullable: false })
     }
 
     fn bind_checksum_star(&mut self, name: &str, span: Span) -> Result<BoundExpr, SqlError> {

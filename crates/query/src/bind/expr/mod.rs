@@ -13,7 +13,6 @@ mod window;
 pub use conversion::resolve_type;
 pub use literal::integer_digits;
 pub(crate) use operator::binary;
-pub(crate) use predicate::compare;
 
 use super::Binder;
 use super::error::{error, not_built};

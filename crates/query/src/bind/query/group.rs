@@ -12,6 +12,7 @@ use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, ColumnRef, Rel};
 use crate::bind::error::{error, not_built};
 use crate::bind::scope::ScopeTable;
 use crate::bind::{Binder, Clause};
+use std::collections::BTreeMap;
 use thawdb_tsql::ast::{self, GroupItem, GroupWith, Span};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -107,44 +108,68 @@ impl Binder<'_> {
     }
 
     /// The Aggregate that `grouping` means over `rel`.
-    pub(super) fn aggregate(&mut self, rel: Rel, grouping: &Grouping, aggregates: Vec<(ColumnRef, BoundAggregate)>) -> Rel {
-        if grouping.sets.len() <= 1 {
-            return Rel::Aggregate { input: Box::new(rel), keys: grouping.keys.clone(), aggregates };
+    pub(super) fn aggregate(
+        &mut self,
+        rel: Rel,
+        grouping: &Grouping,
+        aggregates: Vec<(ColumnRef, BoundAggregate)>,
+        span: Span,
+    ) -> Result<Rel, SqlError> {
+        let asked = self.asked_groupings(grouping, span)?;
+        if grouping.sets.len() > 1 {
+            let keys = grouping.keys.iter().map(|(c, _)| *c);
+            let columns = keys.chain(aggregates.iter().map(|(c, _)| *c)).chain(asked.iter().map(|(c, _)| *c)).collect();
+            let inputs = grouping.sets.iter().map(|set| self.one_set(&rel, grouping, set, &aggregates, &asked)).collect();
+            return Ok(Rel::UnionAll { inputs, columns });
         }
-        let columns: Vec<ColumnRef> = grouping.keys.iter().chain(&[]).map(|(c, _)| *c).chain(aggregates.iter().map(|(c, _)| *c)).collect();
-        let inputs = grouping.sets.iter().map(|set| self.one_set(&rel, grouping, set, &aggregates)).collect();
-        Rel::UnionAll { inputs, columns }
+        let rel = Rel::Aggregate { input: Box::new(rel), keys: grouping.keys.clone(), aggregates };
+        if asked.is_empty() {
+            return Ok(rel);
+        }
+        let mut exprs: Vec<_> = rel.columns().into_iter().map(|c| (c, self.column_expr(c))).collect();
+        exprs.extend(asked.iter().map(|(c, _)| (*c, self.lacking(*c, &[], &[]))));
+        Ok(Rel::Project { input: Box::new(rel), exprs })
     }
 
+    /// GROUPING and GROUPING_ID as positions of keys; 8161 for what is no key.
+    fn asked_groupings(&mut self, grouping: &Grouping, span: Span) -> Result<Vec<(ColumnRef, Vec<usize>)>, SqlError> {
+        let asked = std::mem::take(&mut self.level().groupings);
+        let mut positions = Vec::with_capacity(asked.len());
+        for (column, exprs) in asked {
+            let mut keys = Vec::with_capacity(exprs.len());
+            for (at, expr) in exprs.iter().enumerate() {
+                let key = grouping.keys.iter().position(|(_, k)| k.same(expr));
+                keys.push(key.ok_or_else(|| error(8161, &[&(at + 1), &"GROUPING"], span))?);
+            }
+            positions.push((column, keys));
+        }
+        Ok(positions)
+    }
+
+    /// The value of GROUPING or GROUPING_ID in a set: a bit for each key that is not in it, the first key's highest.
+    fn lacking(&self, column: ColumnRef, keys: &[usize], set: &[usize]) -> BoundExpr {
+        let bits = keys.iter().fold(0i32, |bits, key| bits << 1 | i32::from(!set.contains(key)));
+        match self.columns.info(column).sql_type {
+            SqlType::TinyInt => BoundExpr::literal(Scalar::TinyInt(bits as u8), SqlType::TinyInt),
+            other => BoundExpr::literal(Scalar::Int(bits), other),
+        }
+    }
+
+    /// One grouping set over a copy of the input.
     fn one_set(
         &mut self,
         rel: &Rel,
         grouping: &Grouping,
         set: &[usize],
         aggregates: &[(ColumnRef, BoundAggregate)],
+        asked: &[(ColumnRef, Vec<usize>)],
     ) -> (Rel, Vec<ColumnRef>) {
         let (input, map) = refresh(rel, &mut self.columns);
-        let renamed = |e: &BoundExpr| {
-            let mut e = e.clone();
-            e.replace_columns(&|c| {
-                map.get(&c).map(|new| BoundExpr { kind: BoundExprKind::Column(*new), sql_type: SqlType::Int, nullable: true })
-            });
-            e
-        };
-        let fix = |mut e: BoundExpr, columns: &crate::algebra::Columns| {
-            e.rewrite(&mut |x| {
-                if let BoundExprKind::Column(c) = x.kind {
-                    x.sql_type = columns.info(c).sql_type;
-                    x.nullable = columns.info(c).nullable;
-                }
-            });
-            e
-        };
         let mut keys = Vec::new();
         let mut exprs = Vec::new();
         for (index, (_, key)) in grouping.keys.iter().enumerate() {
             let expr = if set.contains(&index) {
-                let key = fix(renamed(key), &self.columns);
+                let key = self.renamed(key, &map);
                 let column = self.columns.add("", key.sql_type, key.nullable);
                 keys.push((column, key));
                 self.column_expr(column)
@@ -156,14 +181,25 @@ impl Binder<'_> {
         let mut own = Vec::new();
         for (column, aggregate) in aggregates {
             let mut aggregate = aggregate.clone();
-            aggregate.exprs_mut().for_each(|e| *e = fix(renamed(e), &self.columns));
+            aggregate.exprs_mut().for_each(|e| *e = self.renamed(e, &map));
             let copy = self.columns.copy(*column);
             own.push((copy, aggregate));
             exprs.push((copy, self.column_expr(copy)));
         }
+        for (column, keys) in asked {
+            let value = self.lacking(*column, keys, set);
+            exprs.push((self.columns.copy(*column), value));
+        }
         let columns = exprs.iter().map(|(c, _)| *c).collect();
         let input = Rel::Aggregate { input: Box::new(input), keys, aggregates: own };
         (Rel::Project { input: Box::new(input), exprs }, columns)
+    }
+
+    /// `expr` over the copy whose columns `map` names.
+    fn renamed(&self, expr: &BoundExpr, map: &BTreeMap<ColumnRef, ColumnRef>) -> BoundExpr {
+        let mut expr = expr.clone();
+        expr.replace_columns(&|c| map.get(&c).map(|new| self.column_expr(*new)));
+        expr
     }
 }
 

@@ -58,7 +58,7 @@ impl Binder<'_> {
         }
         let having = select.having.as_ref().map(|h| self.within(Clause::Having, |b| b.bind_condition(h))).transpose()?;
         let mut order = self.bind_order(tail.order_by, &items)?;
-        let grouped = grouping.is_some() || having.is_some() || !self.level().aggregates.is_empty();
+        let grouped = grouping.is_some() || having.is_some() || !self.level().aggregates.is_empty() || !self.level().groupings.is_empty();
         let mut having = having.map_or_else(Vec::new, BoundExpr::conjuncts);
         if grouped {
             let grouping = grouping.unwrap_or_default();
@@ -158,7 +158,7 @@ impl Binder<'_> {
         }
         let aggregates = std::mem::take(&mut self.level().aggregates);
         self.level().windows = windows;
-        Ok(self.aggregate(rel, grouping, aggregates))
+        self.aggregate(rel, grouping, aggregates, select.span)
     }
 
     /// One Window operator per distinct partition and order.

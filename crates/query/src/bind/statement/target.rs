@@ -5,10 +5,11 @@
 //! ```
 //!
 //! The target is the member of FROM with that alias or name; the only member that is the same table; or a table of its
-//! own, joined with all of FROM.
+//! own, joined with all of FROM. It may be a common table expression or derived table whose rows are rows of one table
+//! (4403 and 4405 otherwise), so `WITH d AS (SELECT ..., ROW_NUMBER() ...) DELETE FROM d WHERE n > 1` works.
 
 use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, ColumnRef, Get, Rel, Top};
-use crate::bind::error::{error, not_built};
+use crate::bind::error::error;
 use crate::bind::scope::ScopeTable;
 use crate::bind::table_ref::join;
 use crate::bind::{Binder, Clause};
@@ -26,6 +27,8 @@ pub(super) struct Target {
     pub locator: ColumnRef,
     /// Column of each of the table's columns.
     pub columns: Vec<ColumnRef>,
+    /// What the columns are called where they can be set: in a derived table by its own names.
+    pub names: Vec<(String, usize)>,
     /// Whether other tables are joined in.
     pub joined: bool,
     /// What the target is called, among the level's tables.
@@ -42,33 +45,37 @@ impl Binder<'_> {
     ) -> Result<Target, SqlError> {
         let (mut rel, position) = self.target_and_from(target, from)?;
         let scope = self.level().tables[position].clone();
-        let table = scope.base.clone().ok_or_else(|| not_built("changing rows through a view or derived table", target.span))?;
+        let get = base_of(&rel, &scope, target.span)?;
+        let table = get.table.clone();
         self.depend(&table, true);
-        let columns: Vec<ColumnRef> = scope.columns.iter().map(|c| c.column).collect();
+        let columns: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
+        let position_in_table = |c: &ColumnRef| get.columns.iter().find(|(_, id)| id == c).map(|(p, _)| *p);
+        let named = |c: &crate::bind::scope::ScopeColumn| position_in_table(&c.column).map(|p| (c.name.clone(), p));
+        let names = scope.columns.iter().filter_map(named).collect();
         let locator = self.columns.add("", SqlType::varbinary(1700), false);
-        let position_of_locator = table.columns.len();
-        let found = with_get(&mut rel, columns[0], &mut |get| {
-            // First, where UPDATE and DELETE want it.
-            get.columns.insert(0, (position_of_locator, locator));
-            get.for_update = true;
-        });
-        if !found {
-            return Err(not_built("changing rows of this target", target.span));
+        if !self.expose(&mut rel, &columns, locator) {
+            return Err(error(4403, &[&scope.name], target.span));
         }
-        let joined = !matches!(rel, Rel::Get(_));
+        let joined = has_join(&rel);
         let mut predicates = Vec::new();
-        if joined {
-            // The target may be the optional side of an outer join.
+        if is_optional(&rel, locator) {
             let operand = Box::new(self.column_expr(locator));
             predicates.push(BoundExpr { kind: BoundExprKind::IsNull { operand, negated: true }, sql_type: SqlType::Bit, nullable: false });
         }
         if let Some(condition) = where_ {
             predicates.extend(self.within(Clause::Where, |b| b.bind_condition(condition))?.conjuncts());
         }
-        Ok(Target { table, rel: rel.filter(predicates), locator, columns, joined, position })
+        Ok(Target { table, rel: rel.filter(predicates), locator, columns, names, joined, position })
     }
 
     fn target_and_from(&mut self, target: &ast::DmlTarget, from: &[TableRef]) -> Result<(Rel, usize), SqlError> {
+        if let (true, DmlTargetKind::Name(name)) = (from.is_empty(), &target.kind) {
+            if let Some(index) = self.find_cte(name) {
+                let bound = self.bind_cte(index)?;
+                self.level().tables = vec![crate::bind::table_ref::derived_scope(&bound.outputs, &name.name.text)];
+                return Ok((bound.rel, 0));
+            }
+        }
         if from.is_empty() {
             let table = self.find_target_table(&target.kind, target.span)?;
             let name = match &target.kind {
@@ -151,14 +158,78 @@ impl Binder<'_> {
     }
 }
 
-/// Calls `change` on the Get that produces `column`.
-fn with_get(rel: &mut Rel, column: ColumnRef, change: &mut dyn FnMut(&mut Get)) -> bool {
+/// Whether an outer join may put NULLs in place of `column`.
+fn is_optional(rel: &Rel, column: ColumnRef) -> bool {
     match rel {
-        Rel::Get(get) if get.columns.iter().any(|(_, c)| *c == column) => {
-            change(get);
-            true
+        Rel::Join { left, right, kind, .. } | Rel::Apply { left, right, kind, .. } => {
+            let in_left = left.columns().contains(&column);
+            let filled = match kind {
+                JoinKind::LeftOuter => !in_left,
+                JoinKind::RightOuter => in_left,
+                JoinKind::FullOuter => true,
+                JoinKind::Inner | JoinKind::LeftSemi | JoinKind::LeftAnti => false,
+            };
+            filled || is_optional(if in_left { left } else { right }, column)
         }
-        Rel::Join { .. } | Rel::Apply { .. } | Rel::Filter { .. } => rel.inputs_mut().into_iter().any(|i| with_get(i, column, change)),
+        Rel::Filter { input, .. } => is_optional(input, column),
         _ => false,
+    }
+}
+
+/// The one base table whose rows the target's columns come from; 4405 for several.
+fn base_of(rel: &Rel, scope: &ScopeTable, span: ast::Span) -> Result<Get, SqlError> {
+    let mut found = Vec::new();
+    collect_gets(rel, &mut found);
+    found.retain(|g| g.columns.iter().any(|(_, c)| scope.columns.iter().any(|s| s.column == *c)));
+    match found.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => Err(error(4403, &[&scope.name], span)),
+        _ => Err(error(4405, &[&scope.name], span)),
+    }
+}
+
+fn collect_gets<'r>(rel: &'r Rel, into: &mut Vec<&'r Get>) {
+    match rel {
+        Rel::Get(get) => into.push(get),
+        _ => rel.inputs().into_iter().for_each(|i| collect_gets(i, into)),
+    }
+}
+
+/// Whether a join may have multiplied rows.
+fn has_join(rel: &Rel) -> bool {
+    let multiplies = |kind: &JoinKind| !matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti);
+    match rel {
+        Rel::Join { kind, .. } | Rel::Apply { kind, .. } if multiplies(kind) => true,
+        _ => rel.inputs().into_iter().any(has_join),
+    }
+}
+
+impl Binder<'_> {
+    /// Makes the table's columns and its locator come out at the top of `rel`; false if something between does not let
+    /// single rows through (DISTINCT, GROUP BY, UNION).
+    fn expose(&self, rel: &mut Rel, columns: &[ColumnRef], locator: ColumnRef) -> bool {
+        match rel {
+            Rel::Get(get) if get.columns.iter().any(|(_, c)| *c == columns[0]) => {
+                // First, where UPDATE and DELETE want it.
+                get.columns.insert(0, (get.table.columns.len(), locator));
+                get.for_update = true;
+                true
+            }
+            Rel::Project { input, exprs } => {
+                if !self.expose(input, columns, locator) {
+                    return false;
+                }
+                for column in std::iter::once(&locator).chain(columns) {
+                    if !exprs.iter().any(|(c, _)| c == column) {
+                        exprs.push((*column, self.column_expr(*column)));
+                    }
+                }
+                true
+            }
+            Rel::Join { .. } | Rel::Apply { .. } | Rel::Filter { .. } | Rel::Sort { .. } | Rel::Limit { .. } | Rel::Window { .. } => {
+                rel.inputs_mut().into_iter().any(|i| self.expose(i, columns, locator))
+            }
+            _ => false,
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! 8102 for IDENTITY, 272 for rowversion, 264 for a column set twice are raised here; NULL and length are the executor's.
 
 use super::output::InputColumns;
+use super::target::Target;
 use super::{BoundStmt, BoundUpdate};
 use crate::algebra::{BoundExpr, BoundExprKind, ColumnRef, Rel};
 use crate::bind::error::{error, not_built};
@@ -42,7 +43,7 @@ impl Binder<'_> {
     fn bind_update_level(&mut self, update: &ast::Update) -> Result<BoundStmt, SqlError> {
         let target = self.bind_target(&update.target, &update.from, update.where_.as_ref())?;
         let table = target.table.clone();
-        let mut set = self.within(Clause::Set, |b| b.bind_assignments(&update.assignments, &table, &target.columns))?;
+        let mut set = self.within(Clause::Set, |b| b.bind_assignments(&update.assignments, &target))?;
         let input = InputColumns { deleted: target.columns.clone(), target: target.position };
         let output = self.bind_output(&update.output, &table, Some(&input))?;
         let inserted = match &output {
@@ -78,12 +79,13 @@ impl Binder<'_> {
         })))
     }
 
-    fn bind_assignments(&mut self, assignments: &[Assignment], table: &TableDef, columns: &[ColumnRef]) -> Result<Assignments, SqlError> {
+    fn bind_assignments(&mut self, assignments: &[Assignment], target: &Target) -> Result<Assignments, SqlError> {
+        let (table, columns) = (&*target.table, target.columns.as_slice());
         let mut set = Assignments::default();
         for assignment in assignments {
             match assignment {
                 Assignment::Column { column, op, value } => {
-                    let index = self.set_column(column, table, &set)?;
+                    let index = set_column(column, target, &set)?;
                     let value = self.new_value(table, columns, index, *op, value)?;
                     set.columns.push((index, value));
                 }
@@ -91,7 +93,7 @@ impl Binder<'_> {
                     let (slot, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
                     match column {
                         Some(column) => {
-                            let index = self.set_column(column, table, &set)?;
+                            let index = set_column(column, target, &set)?;
                             let new = self.new_value(table, columns, index, *op, value)?;
                             set.columns.push((index, new));
                             if table.columns[index].sql_type != sql_type {
@@ -112,22 +114,6 @@ impl Binder<'_> {
             }
         }
         Ok(set)
-    }
-
-    fn set_column(&self, name: &ast::ColumnName, table: &TableDef, set: &Assignments) -> Result<usize, SqlError> {
-        let index = table.columns.iter().position(|c| same_name(&c.name, &name.column.text));
-        let index = index.ok_or_else(|| error(207, &[&name.column.text], name.span))?;
-        if set.columns.iter().any(|(i, _)| *i == index) {
-            return Err(error(264, &[&name.column.text], name.span));
-        }
-        let column = &table.columns[index];
-        if column.identity.is_some() {
-            return Err(error(8102, &[&column.name], name.span));
-        }
-        if column.sql_type == SqlType::RowVersion {
-            return Err(error(272, &[], name.span));
-        }
-        Ok(index)
     }
 
     fn new_value(
@@ -177,4 +163,20 @@ impl Binder<'_> {
         }
         Rel::Project { input: Box::new(rel), exprs }
     }
+}
+
+fn set_column(name: &ast::ColumnName, target: &Target, set: &Assignments) -> Result<usize, SqlError> {
+    let index = target.names.iter().find(|(n, _)| same_name(n, &name.column.text)).map(|(_, i)| *i);
+    let index = index.ok_or_else(|| error(207, &[&name.column.text], name.span))?;
+    if set.columns.iter().any(|(i, _)| *i == index) {
+        return Err(error(264, &[&name.column.text], name.span));
+    }
+    let column = &target.table.columns[index];
+    if column.identity.is_some() {
+        return Err(error(8102, &[&column.name], name.span));
+    }
+    if column.sql_type == SqlType::RowVersion {
+        return Err(error(272, &[], name.span));
+    }
+    Ok(index)
 }

@@ -47,6 +47,13 @@ fn split(predicates: &[BoundExpr], left: &[ColumnRef], right: &[ColumnRef]) -> S
     split
 }
 
+/// What every method of a join needs to know.
+struct JoinSpec<'r> {
+    kind: JoinKind,
+    predicates: &'r [BoundExpr],
+    rows: f64,
+}
+
 /// The side of a join that hashing could swap to.
 fn swapped(kind: JoinKind) -> Option<JoinKind> {
     match kind {
@@ -80,77 +87,71 @@ fn is_seekable(rel: &Rel) -> bool {
 impl Lowerer<'_, '_> {
     pub(super) fn join(&mut self, rel: &Rel, want: &Want) -> Result<Lowered, SqlError> {
         let Rel::Join { left, right, kind, predicates, hint } = rel else { return Err(plan_bug("a join was expected")) };
-        let rows = self.estimator.rows(rel, self.cx);
+        let spec = JoinSpec { kind: *kind, predicates, rows: self.estimator.rows(rel, self.cx) };
+        // Each side is lowered once (twice if an order is wanted) and shared by the methods: ten joins deep, lowering a
+        // side for each method would do the same work thousands of times.
+        let ordered_left = self.lower(left, want)?;
+        let plain_left = if want.order.is_empty() { ordered_left.clone() } else { self.lower(left, &Want::default())? };
+        let plain_right = self.lower(right, &Want::default())?;
         if !self.cx.rewrite {
-            let left = self.lower(left, &Want::default())?;
-            let right = self.lower(right, &Want::default())?;
-            return self.nested(left, right, *kind, predicates, rows);
+            return self.nested(plain_left, plain_right, &spec);
         }
         let mut candidates: Vec<Lowered> = Vec::new();
         if matches!(hint, None | Some(JoinHint::Loop)) {
-            candidates.extend(self.index_loops(left, right, *kind, predicates, rows, want)?);
+            candidates.extend(self.index_loops(&ordered_left, right, &spec)?);
             if *kind == JoinKind::Inner {
-                candidates.extend(self.index_loops(right, left, *kind, predicates, rows, want)?);
+                candidates.extend(self.index_loops(&plain_right, left, &spec)?);
             }
         }
-        let keyed = !split(predicates, &left.columns(), &right.columns()).keys.is_empty();
+        let keyed = !split(predicates, &plain_left.columns, &plain_right.columns).keys.is_empty();
         if matches!(hint, Some(JoinHint::Merge)) || (MERGE_STREAMS && hint.is_none() && keyed) {
-            candidates.extend(self.merge(left, right, *kind, predicates, rows)?);
+            candidates.extend(self.merge(left, right, &spec)?);
         }
         if keyed && (!matches!(hint, Some(JoinHint::Loop | JoinHint::Merge)) || candidates.is_empty()) {
-            candidates.push(self.hash(left, right, *kind, predicates, rows)?);
+            candidates.push(self.hash(plain_left.clone(), plain_right.clone(), &spec)?);
         }
         if candidates.is_empty() || (!keyed && *kind != JoinKind::FullOuter) {
-            let left = self.lower(left, want)?;
-            let right = self.lower(right, &Want::default())?;
-            candidates.push(self.nested(left, right, *kind, predicates, rows)?);
+            candidates.push(self.nested(ordered_left, plain_right, &spec)?);
         }
-        let wanted = |l: &Lowered| if super::satisfies(&l.order, &l.constants, &want.order) { l.cost } else { l.cost + cost::sort(rows) };
-        let cheapest = candidates.into_iter().min_by(|a, b| wanted(a).total_cmp(&wanted(b)));
+        let sorted = cost::sort(spec.rows);
+        let total = |l: &Lowered| if super::satisfies(&l.order, &l.constants, &want.order) { l.cost } else { l.cost + sorted };
+        let cheapest = candidates.into_iter().min_by(|a, b| total(a).total_cmp(&total(b)));
         cheapest.ok_or_else(|| plan_bug("a join has a method"))
     }
 
     /// Loops whose right side seeks by the left row's values; nothing if it cannot.
-    fn index_loops(
-        &mut self,
-        left: &Rel,
-        right: &Rel,
-        kind: JoinKind,
-        predicates: &[BoundExpr],
-        rows: f64,
-        want: &Want,
-    ) -> Result<Option<Lowered>, SqlError> {
-        if matches!(kind, JoinKind::RightOuter | JoinKind::FullOuter) || !is_seekable(right) || predicates.is_empty() {
+    fn index_loops(&mut self, outer: &Lowered, right: &Rel, spec: &JoinSpec<'_>) -> Result<Option<Lowered>, SqlError> {
+        let kind = spec.kind;
+        if matches!(kind, JoinKind::RightOuter | JoinKind::FullOuter) || !is_seekable(right) || spec.predicates.is_empty() {
             return Ok(None);
         }
-        let outer = self.lower(left, want)?;
         self.outers.push(outer.columns.clone());
         let goal = matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti).then_some(1.0);
-        let inner = self.lower(&push(right.clone(), predicates.to_vec()), &Want { order: Vec::new(), goal });
+        let inner = self.lower(&push(right.clone(), spec.predicates.to_vec()), &Want { order: Vec::new(), goal });
         self.outers.pop();
         let inner = inner?;
         if !seeks(&inner.node) {
             return Ok(None);
         }
         let cost = outer.cost + outer.node.rows_estimate * (inner.cost + cost::REBIND);
-        let columns = joined_columns(&outer, &inner, kind);
-        let node = NodeKind::Apply { left: Box::new(outer.node), right: Box::new(inner.node), kind, predicate: None };
-        let mut lowered = self.over(node, columns, rows, cost);
-        (lowered.order, lowered.constants) = (outer.order, outer.constants);
+        let columns = joined_columns(outer, &inner, kind);
+        let left = Box::new(outer.node.clone());
+        let node = NodeKind::Apply { left, right: Box::new(inner.node), kind, predicate: None };
+        let mut lowered = self.over(node, columns, spec.rows, cost);
+        lowered.order.clone_from(&outer.order);
+        lowered.constants.clone_from(&outer.constants);
         Ok(Some(lowered))
     }
 
-    fn hash(&mut self, left: &Rel, right: &Rel, kind: JoinKind, predicates: &[BoundExpr], rows: f64) -> Result<Lowered, SqlError> {
-        let mut left = self.lower(left, &Want::default())?;
-        let mut right = self.lower(right, &Want::default())?;
-        let mut kind = kind;
+    fn hash(&mut self, mut left: Lowered, mut right: Lowered, spec: &JoinSpec<'_>) -> Result<Lowered, SqlError> {
+        let mut kind = spec.kind;
         if let Some(other) = swapped(kind) {
             if left.node.rows_estimate < right.node.rows_estimate {
                 std::mem::swap(&mut left, &mut right);
                 kind = other;
             }
         }
-        let Split { keys, residual } = split(predicates, &left.columns, &right.columns);
+        let Split { keys, residual } = split(spec.predicates, &left.columns, &right.columns);
         let mut lowered_keys = Vec::with_capacity(keys.len());
         for (l, r) in &keys {
             lowered_keys.push((self.expr(l, &left.columns)?, self.expr(r, &right.columns)?));
@@ -158,14 +159,15 @@ impl Lowerer<'_, '_> {
         let both: Vec<ColumnRef> = left.columns.iter().chain(&right.columns).copied().collect();
         let residual = self.predicate(&residual, &both)?;
         let (l, r) = (left.node.rows_estimate, right.node.rows_estimate);
-        let cost = left.cost + right.cost + r * cost::BUILD + l * cost::PROBE + rows * cost::EVALUATE;
+        let cost = left.cost + right.cost + r * cost::BUILD + l * cost::PROBE + spec.rows * cost::EVALUATE;
         let columns = joined_columns(&left, &right, kind);
         let node = NodeKind::HashJoin { left: Box::new(left.node), right: Box::new(right.node), kind, keys: lowered_keys, residual };
-        Ok(self.over(node, columns, rows, cost))
+        Ok(self.over(node, columns, spec.rows, cost))
     }
 
     /// Merging, if both sides come in the order of the keys by themselves.
-    fn merge(&mut self, left: &Rel, right: &Rel, kind: JoinKind, predicates: &[BoundExpr], rows: f64) -> Result<Option<Lowered>, SqlError> {
+    fn merge(&mut self, left: &Rel, right: &Rel, spec: &JoinSpec<'_>) -> Result<Option<Lowered>, SqlError> {
+        let JoinSpec { kind, predicates, rows } = *spec;
         if kind == JoinKind::FullOuter || kind == JoinKind::RightOuter {
             return Ok(None);
         }
@@ -199,7 +201,8 @@ impl Lowerer<'_, '_> {
         Ok(Some(lowered))
     }
 
-    fn nested(&mut self, left: Lowered, right: Lowered, kind: JoinKind, predicates: &[BoundExpr], rows: f64) -> Result<Lowered, SqlError> {
+    fn nested(&mut self, left: Lowered, right: Lowered, spec: &JoinSpec<'_>) -> Result<Lowered, SqlError> {
+        let JoinSpec { kind, predicates, rows } = *spec;
         let both: Vec<ColumnRef> = left.columns.iter().chain(&right.columns).copied().collect();
         let predicate = self.predicate(predicates, &both)?;
         let pairs = left.node.rows_estimate * right.node.rows_estimate;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! fold ► unnest_predicate ► unnest_scalar ► decorrelate ► push_down ► outer_to_inner ► push_down ► min_max ► join_order ► push_down
+//!   ► seek_by_subquery
 //! ```
 //!
 //! After each the driver verifies that every column still has its producer.
@@ -13,6 +14,7 @@ pub mod min_max;
 pub mod outer_to_inner;
 pub mod prune;
 pub mod push_down;
+pub mod seek_by_subquery;
 pub mod unnest_predicate;
 pub mod unnest_scalar;
 
@@ -34,6 +36,7 @@ const RULES: &[Rule] = &[
     ("min_max", min_max::min_max),
     ("join_order", join_order::join_order),
     ("push_down", push_down::push_down),
+    ("seek_by_subquery", seek_by_subquery::seek_by_subquery),
 ];
 
 /// Runs every rule, then rewrites the subqueries that are still expressions.

@@ -1,7 +1,8 @@
 //! The demo's child: inserts rows in small transactions and says which ones the engine acknowledged, until it is killed.
 //!
-//! Invariant W1: an Id is printed only after COMMIT has returned, and is in the pipe before the next transaction
-//! begins; so whatever the parent reads was acknowledged.
+//! Invariants: W1 an Id is printed only after COMMIT has returned, and is in the pipe before the next transaction
+//! begins; so whatever the parent reads was acknowledged. W2 it goes on behind the rows that are there, so that it can
+//! be killed again and again.
 
 use crate::args::DemoWriterArguments;
 use crate::cmd::Failure;
@@ -26,7 +27,9 @@ pub fn run(arguments: &DemoWriterArguments) -> Result<ExitCode, Failure> {
     let mut session = instance.session();
     session.execute(&format!("USE [{}]", arguments.database.replace(']', "]]")))?;
     let mut output = std::io::stdout().lock();
-    for transaction in 0..TRANSACTIONS_MAX {
+    let last = session.execute("SELECT MAX(Id) FROM dbo.Acknowledged")?.scalar().and_then(|id| id.as_i64()).unwrap_or(0);
+    let first = last.cast_unsigned() / ROWS_PER_TRANSACTION;
+    for transaction in first..first + TRANSACTIONS_MAX {
         session.execute(&statements(transaction))?;
         writeln!(output, "{}", (transaction + 1) * ROWS_PER_TRANSACTION)?;
         output.flush()?;
