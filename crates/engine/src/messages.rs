@@ -11,6 +11,7 @@ const CATALOGUE: &[(i32, u8, &str)] = &[
     (179, 15, "Cannot use the OUTPUT option when passing a constant to a stored procedure."),
     (226, 16, "%ls statement not allowed within multi-statement transaction."),
     (1999, 16, "Column '%.*ls' in table '%.*ls' is of a type that is invalid for use as included column in an index."),
+    (2501, 16, "Cannot find a table or object with the name \"%.*ls\". Check the system catalog."),
     (2560, 16, "Parameter %d is incorrect for this DBCC statement."),
     (2571, 14, "User '%.*ls' does not have permission to run %ls."),
     (2738, 16, "A table can only have one timestamp column. Because table '%.*ls' already has one, the column '%.*ls' cannot be added."),

@@ -46,7 +46,8 @@ fn everything_committed_is_there_after_reopening() {
     drop(engine);
     let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens again");
     let mut session = engine.internal_session();
-    let found = said(&mut session, "USE shop; SELECT * FROM t ORDER BY id; INSERT t (v) VALUES (N'new'); SELECT id FROM t WHERE v = N'new'");
+    let found =
+        said(&mut session, "USE shop; SELECT * FROM t ORDER BY id; INSERT t (v) VALUES (N'new'); SELECT id FROM t WHERE v = N'new'");
     let rows: Vec<_> = found.iter().filter(|line| !line.starts_with("env") && !line.starts_with("info")).collect();
     assert_eq!(rows, ["[id int, v nvarchar(20)]", "1 | x", "2 | two", "done 2", "done 1", "[id int]", "4", "done 1"]);
     assert_eq!(said(&mut session, "SELECT name FROM sys.databases WHERE database_id > 4"), ["[name nvarchar(128)]", "shop", "done 1"]);
