@@ -134,6 +134,8 @@ impl Txn {
         let start = self.savepoint();
         let info = self.trees[place].info.clone();
         let above = self.database.system_tree(&info).last_key()?;
+        // Leaves at the right end that have lost their rows may stand for keys above the rows to come.
+        while self.database.system_tree(&info).cut_off_step(above.as_deref())? {}
         Ok(BulkAppender {
             txn: self,
             place,

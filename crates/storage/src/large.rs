@@ -212,6 +212,9 @@ fn write_pages(
 
 /// Frees a part.
 pub(crate) fn free(database: &Database, info: &TreeInfo, at: LargeRef) -> Result<(), StorageError> {
+    if decode(at).length == 0 {
+        return Ok(());
+    }
     let Some(unit) = info.large_unit() else {
         return Err(StorageError::Bug(format!("a large part of {:?}, which has no unit for them", info.id)));
     };

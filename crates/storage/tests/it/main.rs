@@ -1,6 +1,7 @@
 //! Storage from outside: what its doors promise, checked against models.
 
 mod bulk;
+mod crash;
 mod large;
 mod model;
 mod threads;
