@@ -79,16 +79,3 @@ fn what_was_committed_outlives_an_instance_that_just_stops() {
     assert_eq!(said(&mut session, "SELECT v FROM t ORDER BY id"), ["[v int]", "1", "2", "done 2"]);
     assert_eq!(said(&mut session, "SELECT OBJECT_ID('never') AS id"), ["[id int]", "NULL", "done 1"]);
 }
-
-#[test]
-fn an_empty_folder_opens_at_once() {
-    let start = std::time::Instant::now();
-    let (engine, folder) = fresh_engine("at-once");
-    let first = start.elapsed();
-    engine.close().expect("closes");
-    drop(engine);
-    let start = std::time::Instant::now();
-    let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens again");
-    eprintln!("first open {first:?}, second {:?}", start.elapsed());
-    drop(engine);
-}

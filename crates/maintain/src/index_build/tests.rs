@@ -270,3 +270,35 @@ fn it_ends_when_told_to_and_says_how_far_it_is() {
     build.run(&mut txn, &mut |_| Ok(())).unwrap();
     assert_eq!((build.progress().rows_appended, build.sort_statistics().row_count), (0, 0));
 }
+
+#[test]
+fn a_check_finds_what_an_index_lacks_and_what_it_has_too_much() {
+    use crate::check::{IndexFinding, check_table};
+    let place = Place::new("check");
+    let table = place.make(table(vec![
+        index(1, &[(0, false)], &[], true),
+        index(2, &[(1, false)], &[2, 3], false),
+        index(3, &[(2, true)], &[], false),
+    ]));
+    place.insert(&table, &rows(5_000), 0..3);
+    let check = |place: &Place| check_table(&table, &place.database.read_view(None), &mut || Ok(())).unwrap();
+    let whole = check(&place);
+    assert_eq!(whole.rows, 5_000);
+    assert!(whole.indexes.iter().all(|index| index.entries == 5_000 && index.findings.is_empty()));
+    // One entry goes, one comes that no row has, and one keeps its key and gets another row's INCLUDE values.
+    let entries = place.contents(table.indexes[1].tree);
+    let (gone, changed) = (&entries[7], &entries[11]);
+    let extra = [gone.0.as_slice(), &[1]].concat();
+    let mut txn = place.database.begin();
+    assert!(txn.delete(table.indexes[1].tree, &gone.0).unwrap());
+    txn.insert(table.indexes[1].tree, &extra, Row::inline(&changed.1)).unwrap();
+    assert!(txn.update(table.indexes[1].tree, &changed.0, Row::inline(&entries[12].1)).unwrap());
+    txn.commit().unwrap();
+    let found = check(&place);
+    let findings = &found.indexes[0].findings;
+    assert!(findings.contains(&IndexFinding::Missing(gone.0.clone())), "{findings:?}");
+    assert!(findings.contains(&IndexFinding::Extra(extra)), "{findings:?}");
+    assert!(findings.contains(&IndexFinding::Extra(changed.0.clone())), "{findings:?}");
+    assert_eq!(found.indexes[0].finding_count, 3);
+    assert!(found.indexes[1].findings.is_empty());
+}
