@@ -13,6 +13,7 @@
 
 mod calls;
 mod engine;
+mod nonsense;
 mod script;
 mod together;
 mod transcript;
