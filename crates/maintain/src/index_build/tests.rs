@@ -288,11 +288,12 @@ fn a_check_finds_what_an_index_lacks_and_what_it_has_too_much() {
     // One entry goes, one comes that no row has, and one keeps its key and gets another row's INCLUDE values.
     let entries = place.contents(table.indexes[1].tree);
     let (gone, changed) = (&entries[7], &entries[11]);
+    let other = entries.iter().find(|entry| entry.1 != changed.1 && entry.2.is_empty()).expect("values differ");
     let extra = [gone.0.as_slice(), &[1]].concat();
     let mut txn = place.database.begin();
     assert!(txn.delete(table.indexes[1].tree, &gone.0).unwrap());
     txn.insert(table.indexes[1].tree, &extra, Row::inline(&changed.1)).unwrap();
-    assert!(txn.update(table.indexes[1].tree, &changed.0, Row::inline(&entries[12].1)).unwrap());
+    assert!(txn.update(table.indexes[1].tree, &changed.0, Row::inline(&other.1)).unwrap());
     txn.commit().unwrap();
     let found = check(&place);
     let findings = &found.indexes[0].findings;
