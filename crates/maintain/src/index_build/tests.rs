@@ -231,7 +231,7 @@ fn a_clustered_index_takes_whole_rows() {
 
 #[test]
 fn keys_of_two_rows_are_1505() {
-    let place = Place::new("unique");
+    let place = Place::new("duplicate");
     let all = vec![index(1, &[(0, false)], &[], true), index(2, &[(2, false), (1, false)], &[], true)];
     let table = place.make(table(all));
     let row = |id: i32, t: Option<&str>, a: i32| vec![Scalar::Int(id), Scalar::Int(a), t.map_or(Scalar::Null, Scalar::text), Scalar::Null];
