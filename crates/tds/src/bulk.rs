@@ -64,6 +64,11 @@ impl BulkDecoder {
         }
     }
 
+    /// Whether the data so far ends behind a row, or behind the DONE.
+    pub fn is_between_rows(&self) -> bool {
+        self.over || (self.columns.is_some() && self.start == self.pending.len())
+    }
+
     fn read(&self, reader: &mut Reader<'_>) -> Result<BulkItem, DecodeError> {
         match (reader.u8("bulk token")?, &self.columns) {
             (code::COL_METADATA, None) => ColMetadata::decode(reader, self.version).map(BulkItem::Columns),
@@ -112,6 +117,23 @@ mod tests {
             let got: Vec<_> = items.iter().filter_map(|i| if let BulkItem::Row(row) = i { Some(row.clone()) } else { None }).collect();
             assert_eq!(got, rows);
             assert_eq!(items.last(), Some(&BulkItem::Done));
+            assert!(decoder.is_between_rows());
+        }
+    }
+
+    #[test]
+    fn an_end_within_a_row_is_seen() {
+        let column = ColumnMeta { name: "a".into(), info: TypeInfo::of(SqlType::Int), nullable: true, identity: false };
+        let columns = ColMetadata { columns: vec![column] };
+        let mut wire = Vec::new();
+        columns.encode(TdsVersion::V7_4, &mut wire);
+        let row = [code::ROW, 4, 1, 0, 0, 0];
+        for cut in 0..=row.len() {
+            let mut decoder = BulkDecoder::new(TdsVersion::V7_4);
+            decoder.push(&wire);
+            decoder.push(&row[..cut]);
+            while decoder.next_item().unwrap().is_some() {}
+            assert_eq!(decoder.is_between_rows(), cut == 0 || cut == row.len(), "{cut}");
         }
     }
 

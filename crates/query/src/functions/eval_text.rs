@@ -201,12 +201,14 @@ pub(super) fn stuff(call: &Call<'_>) -> Result {
 
 /// Most bytes REPLICATE and SPACE make for a max type: what one value may hold here.
 const BYTES_MAX: usize = 1 << 30;
+/// Most bytes of UTF-8 that a unit of a type's length takes: 3 of UTF-16, fewer of a code page.
+const UTF8_BYTES_PER_UNIT_MAX: usize = 3;
 
 pub(super) fn replicate(call: &Call<'_>) -> Result {
     let (text, times) = (or_null!(call.text(0)), or_null!(call.integer(1)));
     let times = or_null!(usize::try_from(times).ok());
     // No more repetitions than the result can hold, whatever was asked.
-    let most = call.result.length().map_or(BYTES_MAX, |n| usize::from(n) + text.len());
+    let most = call.result.length().map_or(BYTES_MAX, |n| usize::from(n) * UTF8_BYTES_PER_UNIT_MAX + text.len());
     let times = if text.is_empty() { 0 } else { times.min(most / text.len() + 1) };
     text_result(call, text.repeat(times))
 }

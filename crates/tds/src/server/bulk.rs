@@ -21,11 +21,14 @@ const ROWS_PER_BATCH: usize = 4096;
 pub(crate) enum Piece {
     /// Data of a packet.
     Data(Vec<u8>),
+    /// That was the last packet.
+    End,
     /// The client has given the load up.
     Cancelled,
 }
 
-/// Loads until the message ends. A load without its DONE breaks the protocol.
+/// Loads until the message ends. A message that ends within a row, or a client that leaves before it ends, breaks the
+/// protocol and nothing is kept; a DONE at the end is welcome but FreeTDS sends none.
 pub(crate) fn run(session: &mut Session, packets: &Receiver<Piece>, peer: &Peer) -> Outcome {
     let mut sink = ResponseSink::new(peer.clone());
     let outcome = load(session, packets, peer, &mut sink);
@@ -64,13 +67,14 @@ fn load(session: &mut Session, packets: &Receiver<Piece>, peer: &Peer, sink: &mu
     for piece in packets {
         match piece {
             Piece::Data(data) => decoder.push(&data),
+            Piece::End => over = decoder.is_between_rows(),
             Piece::Cancelled => return Err(Failure::Cancelled),
         }
         while let Some(item) = decoder.next_item().map_err(|_| Failure::Protocol)? {
             match item {
                 BulkItem::Columns(columns) => pending = Some(PendingRows::new(&columns, loader.columns())?),
                 BulkItem::Row(row) => pending.as_mut().ok_or(Failure::Protocol)?.add(row, &mut loader)?,
-                BulkItem::Done => over = true,
+                BulkItem::Done => {}
             }
         }
     }

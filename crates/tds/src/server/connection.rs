@@ -335,6 +335,7 @@ impl Connection {
             let last = packet.is_last();
             hand_over(&sender, bulk::Piece::Data(packet.data)).await;
             if last {
+                hand_over(&sender, bulk::Piece::End).await;
                 break None;
             }
             match self.next_packet().await {

@@ -16,6 +16,10 @@ const ROWS_PER_TURN: usize = 64;
 /// Full packets are sent when this much waits.
 const SEND_BYTES: usize = 32 * 1024;
 
+/// Severity 10 goes out as 0, as SQL Server does it "for compatibility reasons": drivers on FreeTDS take what is above 6 for
+/// an error.
+const SEVERITY_SHOWN_AS_NONE: u8 = 10;
+
 /// What of a connection every response needs.
 #[derive(Clone)]
 pub(crate) struct Peer {
@@ -128,7 +132,11 @@ impl ResultSink for ResponseSink {
     }
 
     fn message(&mut self, message: &SqlError) {
-        let message = Message { error: message.clone(), server: self.peer.server_name.to_string() };
+        let mut error = message.clone();
+        if error.severity == SEVERITY_SHOWN_AS_NONE {
+            error.severity = 0;
+        }
+        let message = Message { error, server: self.peer.server_name.to_string() };
         message.encode(self.peer.version, self.writer.body());
         self.send_when_full();
     }

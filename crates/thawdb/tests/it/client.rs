@@ -78,6 +78,17 @@ fn errors_leave_the_connection_usable() {
 }
 
 #[test]
+fn warnings_go_out_as_sql_server_sends_them() {
+    let folder = Folder::new("client-warnings");
+    let server = TestServer::start(folder.path(), &[]);
+    let mut client = server.connect();
+    let answer = all(&mut client, "PRINT N'grüß dich'; SELECT SUM(n) FROM (VALUES (1), (NULL)) AS v (n)");
+    let messages: Vec<_> = answer.messages.iter().map(|m| (m.number, m.severity, m.text.as_str())).collect();
+    let warning = "Warning: Null value is eliminated by an aggregate or other SET operation.";
+    assert_eq!(messages, [(0, 0, "grüß dich"), (8153, 0, warning)]);
+}
+
+#[test]
 fn output_parameters_and_prepared_statements() {
     let folder = Folder::new("client-rpc");
     let server = TestServer::start(folder.path(), &[]);
