@@ -53,6 +53,17 @@ pub(crate) fn append_column(
     Ok(())
 }
 
+/// Appends the column at `position` of the rows' own bytes.
+pub(crate) fn append_row_column(
+    layout: &TreeLayout,
+    position: usize,
+    blocks: &[RowBlock],
+    view: &ReadView,
+    builder: &mut ColumnBuilder,
+) -> Result<(), BuildError> {
+    blocks.iter().try_for_each(|block| layout.row.decode_column(position, &Rows { block, view }, builder))
+}
+
 fn append_key(layout: &TreeLayout, at: usize, block: &RowBlock, builder: &mut ColumnBuilder) -> Result<(), Damage> {
     let column = &layout.key[at];
     if let Some(offset) = layout.fixed_key_offset(at).filter(|_| !column.nullable)

@@ -25,6 +25,7 @@ use crate::space::layout::{EXTENT_PAGES, page_of};
 use crate::spec::Row;
 use crate::txn::{Savepoint, Txn};
 use crate::units::TreeInfo;
+use crate::versions::commit_table::txn_of;
 use crate::versions::records::TxnRecord;
 use std::cmp::Ordering;
 
@@ -113,6 +114,8 @@ pub struct BulkAppender<'t> {
     place: usize,
     tree: TreeId,
     me: TxnId,
+    /// The transaction and its present command.
+    writer: u64,
     start: Savepoint,
     /// What the tree had before.
     above: Option<Vec<u8>>,
@@ -131,6 +134,7 @@ impl Txn {
     pub fn bulk_append(&mut self, tree: TreeId) -> Result<BulkAppender<'_>, StorageError> {
         let me = self.ensure_id()?;
         let place = self.open_tree(tree, LockMode::X)?;
+        let writer = self.writer(me);
         let start = self.savepoint();
         let info = self.trees[place].info.clone();
         let above = self.database.system_tree(&info).last_key()?;
@@ -141,6 +145,7 @@ impl Txn {
             place,
             tree,
             me,
+            writer,
             start,
             last: above.clone(),
             leaf_before: above.clone(),
@@ -181,7 +186,14 @@ impl BulkAppender<'_> {
 
     fn format(&self) -> Format {
         let info = &self.txn.trees[self.place].info;
-        Format { page_type: PageType::Leaf, tree: info.id, object_id: info.object_id, index_id: info.index_id, level: 0, creator: self.me }
+        Format {
+            page_type: PageType::Leaf,
+            tree: info.id,
+            object_id: info.object_id,
+            index_id: info.index_id,
+            level: 0,
+            creator: TxnId(self.writer),
+        }
     }
 
     fn end_leaf(&mut self) -> Result<(), StorageError> {
@@ -300,7 +312,7 @@ pub(crate) fn undo(database: &Database, info: &TreeInfo, me: TxnId, above: Optio
     let mut large = Vec::new();
     if info.large_unit().is_some() {
         crate::cleaner::each_leaf(database, info, above, &mut |page| {
-            if header::creator(page) == me {
+            if txn_of(header::creator_number(page)) == me.0 {
                 let leaf = crate::page::Slotted(page);
                 (0..leaf.len()).for_each(|slot| large.extend_from_slice(leaf.entry(slot).large_bytes));
             }

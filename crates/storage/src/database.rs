@@ -210,9 +210,14 @@ impl Database {
         Txn::new(self.clone())
     }
 
-    /// A view of what is committed now and, with `txn`, of its own changes.
+    /// A view of what is committed now and, with `txn`, of its own changes up to now: a statement that reads through it
+    /// does not see what it writes itself.
     pub fn read_view(self: &Arc<Self>, txn: Option<&Txn>) -> ReadView {
-        ReadView::new(self.clone(), self.commits.view(txn.and_then(Txn::id)))
+        let visibility = match txn {
+            Some(txn) => self.commits.view_up_to(txn.id(), txn.begin_view()),
+            None => self.commits.view(None),
+        };
+        ReadView::new(self.clone(), visibility)
     }
 
     /// Every lock held or waited for in this database.

@@ -18,7 +18,7 @@ use crate::ids::{PageId, TreeId, TxnId};
 use crate::mini::Mini;
 use crate::page::{Entry, PageBytes, Slotted, VersionTag, header};
 use crate::undo::UndoLog;
-use crate::versions::commit_table::{Fate, Visibility};
+use crate::versions::commit_table::{Fate, Visibility, txn_of};
 use crate::versions::records::TxnRecord;
 use crate::versions::store::VersionStore;
 use crate::versions::version::{self, Before, Change, SAME, Version};
@@ -59,30 +59,60 @@ impl LogReserve {
     }
 }
 
-/// Fills `edit` with what takes the change of an aborted or undone writer back.
+/// What a row was before a transaction touched it.
+pub(crate) enum Original {
+    /// It was not there.
+    Absent,
+    /// These bytes, encoded as a version record, and where they lie in the store if they do.
+    Row { record: Vec<u8>, at: u64 },
+}
+
+/// Follows the chain behind `version` past all versions of the same transaction.
+pub(crate) fn original(database: &Database, version: &Version<'_>) -> Result<Original, StorageError> {
+    let txn = txn_of(version.writer);
+    let mut record = Vec::new();
+    version::encode_record(version, 0, 0, &mut record);
+    let mut at = 0;
+    loop {
+        let (_, current) = version::decode_record(&record).map_err(|why| version::damaged(at, why))?;
+        if at != 0 && txn_of(current.writer) != txn {
+            return Ok(Original::Row { record, at });
+        }
+        match current.pointer {
+            0 => return Ok(Original::Absent),
+            SAME => {
+                let kept = Version { ghost: false, ..current.settled() };
+                let mut settled = Vec::new();
+                version::encode_record(&kept, 0, 0, &mut settled);
+                return Ok(Original::Row { record: settled, at });
+            }
+            pointer => {
+                record.clear();
+                VersionStore::read(&database.store, pointer, &mut record)?;
+                at = pointer;
+            }
+        }
+    }
+}
+
+/// Fills `edit` with what takes the changes of an aborted or undone transaction back.
 pub(crate) fn give_back(database: &Database, version: &Version<'_>, creator: u64, edit: &mut RowEdit) -> Result<(), StorageError> {
-    edit.kind = EditKind::Replace;
-    match version.pointer {
-        0 => {
+    match original(database, version)? {
+        Original::Absent => {
             edit.kind = EditKind::Remove;
             edit.freed_large.extend_from_slice(version.large);
         }
-        SAME => {
-            edit.tag = version.settled().tag_on(creator);
-            edit.large.extend_from_slice(version.large);
-            edit.payload.extend_from_slice(version.payload);
-        }
-        pointer => {
-            let mut record = Vec::new();
-            VersionStore::read(&database.store, pointer, &mut record)?;
-            let (_, before) = version::decode_record(&record).map_err(|why| version::damaged(pointer, why))?;
+        Original::Row { record, at } => {
+            let (_, before) = version::decode_record(&record).map_err(|why| version::damaged(at, why))?;
+            edit.kind = EditKind::Replace;
             edit.ghost = before.ghost;
             edit.tag = before.tag_on(creator);
             edit.large.extend_from_slice(before.large);
             edit.payload.extend_from_slice(before.payload);
-            edit.freed_large.extend_from_slice(version.large);
-            if !before.large.is_empty() {
-                edit.restores = pointer;
+            if at != 0 {
+                // The bytes come from the store: what the entry held of its own goes, and the record keeps nothing.
+                edit.freed_large.extend_from_slice(version.large);
+                edit.restores = if before.large.is_empty() { 0 } else { at };
             }
         }
     }
@@ -135,6 +165,8 @@ pub(crate) struct RowEditor<'t, 'a> {
     pub(crate) snapshot: Option<&'t Visibility>,
     pub(crate) along: Option<Along<'t, 'a>>,
     pub(crate) me: TxnId,
+    /// The transaction and its present command.
+    pub(crate) writer: u64,
     pub(crate) tree: TreeId,
     pub(crate) key: &'t [u8],
     pub(crate) change: Change,
@@ -156,7 +188,7 @@ impl RowEditor<'_, '_> {
     fn fill(&mut self, edit: &mut RowEdit, current: Option<(Version<'_>, Entry<'_>)>, creator: u64) {
         let version = current.map(|(version, _)| version);
         let seen_by_all = version.is_some_and(|version| self.database.commits.seen_by_all(version.writer));
-        let plan = version::plan(self.change, version, self.me.0, seen_by_all);
+        let plan = version::plan(self.change, version, self.writer, seen_by_all);
         edit.kind = if current.is_some() { EditKind::Replace } else { EditKind::Insert };
         edit.ghost = self.change == Change::Delete;
         match version {
@@ -171,8 +203,8 @@ impl RowEditor<'_, '_> {
         }
         edit.linked = plan.before == Before::Pushed;
         let pointer = if let Before::At(pointer) = plan.before { pointer } else { 0 };
-        let tag = VersionTag { txn: self.me, version: pointer };
-        let needless = !edit.linked && pointer == 0 && creator == self.me.0;
+        let tag = VersionTag { txn: TxnId(self.writer), version: pointer };
+        let needless = !edit.linked && pointer == 0 && creator == self.writer;
         edit.tag = (!needless).then_some(tag);
         // The store keeps the large parts of own older versions too: it frees what it holds when a segment goes.
         let own_large = version.filter(|version| plan.again && plan.push.is_none() && !version.large.is_empty());
@@ -182,8 +214,10 @@ impl RowEditor<'_, '_> {
         }
         self.state.again = plan.again;
         self.state.old_entry.clear();
-        if let Some((_, entry)) = current.filter(|_| plan.again) {
-            Entry { suffix: &[], ..entry }.encode(&mut self.state.old_entry);
+        if let Some((version, entry)) = current.filter(|_| plan.again) {
+            // With its writer spelled out: the page's creator may be another when it is restored.
+            let tag = Some(VersionTag { txn: TxnId(version.writer), version: version.pointer });
+            Entry { suffix: &[], tag, ..entry }.encode(&mut self.state.old_entry);
         }
     }
 }
@@ -199,7 +233,7 @@ impl Editor for RowEditor<'_, '_> {
             let entry = Slotted(page).entry(slot);
             (Version::of(&entry, creator), entry)
         });
-        if let Some((version, _)) = current.filter(|(version, _)| version.writer != self.me.0) {
+        if let Some((version, _)) = current.filter(|(version, _)| txn_of(version.writer) != self.me.0) {
             match self.database.commits.fate(version.writer) {
                 Fate::Aborted => {
                     self.state.reverts = true;
@@ -282,15 +316,15 @@ impl Editor for UndoEditor<'_> {
         let slot = found.map_err(|_| StorageError::Bug("a row to be undone is gone".into()))?;
         let entry = Slotted(page).entry(slot);
         let version = Version::of(&entry, creator);
-        if version.writer != self.me.0 {
-            return Err(StorageError::Bug(format!("a row of {} to be undone by {}", version.writer, self.me.0)));
+        if txn_of(version.writer) != self.me.0 {
+            return Err(StorageError::Bug(format!("a row of {} to be undone by {}", txn_of(version.writer), self.me.0)));
         }
         let Some((bytes, record)) = self.restore else {
             give_back(self.database, &version, creator, edit)?;
             return Ok(Decision::Apply(()));
         };
         let before = Entry::parse(bytes).map_err(|why| StorageError::Bug(format!("undo log: {}", why.0)))?;
-        let restored = Version { writer: self.me.0, pointer: before.tag.map_or(0, |tag| tag.version), ..Version::of(&before, 0) };
+        let restored = Version::of(&before, 0);
         edit.kind = EditKind::Replace;
         edit.ghost = restored.ghost;
         edit.tag = restored.tag_on(creator);

@@ -26,13 +26,14 @@ use crate::row_change::{Along, Changed, EditorState, LogReserve, RowEditor};
 use crate::spec::{KeyRange, Row, TreeSpec};
 use crate::undo::UndoLog;
 use crate::units::{TreeInfo, UnitKind, unit_key};
-use crate::versions::commit_table::Visibility;
+use crate::versions::commit_table::{COMMAND_MAX, Visibility, writer_of};
 use crate::versions::records::TxnRecord;
 use crate::versions::version::Change;
 use crate::view::{self, ReadView};
 use observe::cancel::CancelToken;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thawdb_observe as observe;
 
@@ -60,6 +61,10 @@ pub struct Txn {
     deadlock_priority: i8,
     /// A rollback did not finish: only ending is left.
     pub(crate) failed: bool,
+    /// Number of the present command: changes made now carry it.
+    command: u64,
+    /// A view of its changes was taken: the next change belongs to a new command, which that view does not see.
+    viewed: AtomicBool,
 }
 
 /// What a transaction knows of a tree it writes.
@@ -96,6 +101,8 @@ impl Txn {
             cancel: None,
             deadlock_priority: 0,
             failed: false,
+            command: 0,
+            viewed: AtomicBool::new(false),
         }
     }
 
@@ -161,6 +168,21 @@ impl Txn {
         self.database.commits.advance_horizon();
         self.id = Some(id);
         Ok(id)
+    }
+
+    /// The command up to which a view taken now sees its changes.
+    pub(crate) fn begin_view(&self) -> u64 {
+        // Relaxed: only the transaction's own thread writes.
+        self.viewed.store(true, Ordering::Relaxed);
+        self.command
+    }
+
+    /// The writer of a change made now.
+    pub(crate) fn writer(&mut self, me: TxnId) -> u64 {
+        if self.viewed.swap(false, Ordering::Relaxed) {
+            self.command = (self.command + 1).min(COMMAND_MAX);
+        }
+        writer_of(me, self.command)
     }
 
     fn tree_resource(&self, tree: TreeId) -> Resource {
@@ -231,10 +253,11 @@ impl Txn {
         let me = self.ensure_id()?;
         let place = self.open_tree(Database::UNITS_TREE, LockMode::IX)?;
         let tree = self.database.commits.tree_id();
+        let writer = self.writer(me);
         let mut made = None;
         let mut along = |mini: &mut Mini<'_>, edit: &mut RowEdit| {
             mini.log_only(&TxnRecord::TreeMade(tree).encode());
-            let info = Database::make_tree(mini, tree, spec, me)?;
+            let info = Database::make_tree(mini, tree, spec, TxnId(writer))?;
             edit.payload.clear();
             edit.payload.extend_from_slice(&info.encode());
             made = Some(info);
@@ -328,6 +351,7 @@ impl Txn {
     ) -> Result<Changed, StorageError> {
         let me = self.ensure_id()?;
         let database = self.database.clone();
+        let writer = self.writer(me);
         let known = &mut self.trees[place];
         let tree = Tree { store: &database.store, info: &known.info, author: me, finishing: false };
         let mut editor = RowEditor {
@@ -340,6 +364,7 @@ impl Txn {
             snapshot: self.snapshot.as_ref(),
             along,
             me,
+            writer,
             tree: known.info.id,
             key,
             change,
@@ -447,6 +472,7 @@ impl Txn {
         self.dropped.clear();
         self.id = None;
         self.failed = false;
+        self.command = 0;
     }
 }
 

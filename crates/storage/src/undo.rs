@@ -55,10 +55,6 @@ impl UndoLog {
         self.entry_count
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     fn push(&mut self, kind: u8, tree: TreeId, key: &[u8], rest: &[&[u8]]) {
         let start = self.bytes.len();
         self.bytes.push(kind);
@@ -148,6 +144,6 @@ mod tests {
         assert_eq!(log.pop(middle), None);
         assert_eq!(log.pop(0), Some(Undo::Again { tree, key: Vec::new(), entry: b"old".to_vec(), record: 42 }));
         assert_eq!(log.pop(0), Some(Undo::First { tree, key: b"a".to_vec() }));
-        assert!(log.is_empty() && log.pop(0).is_none());
+        assert!(log.position() == 0 && log.pop(0).is_none());
     }
 }

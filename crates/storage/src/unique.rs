@@ -10,7 +10,7 @@ use crate::ids::{PageId, TxnId};
 use crate::page::{Slotted, header};
 use crate::spec::KeyRange;
 use crate::units::TreeInfo;
-use crate::versions::commit_table::{Fate, Visibility};
+use crate::versions::commit_table::{Fate, Visibility, txn_of};
 use crate::versions::version::Version;
 use crate::view;
 use std::ops::{Bound, RangeBounds};
@@ -101,7 +101,7 @@ fn look_at(
         let outside = !RangeBounds::<[u8]>::contains(&bounds, key.as_slice()) || except == Some(key.as_slice());
         if !outside {
             let version = Version::of(&leaf.entry(slot), creator);
-            let mine = version.writer == view.own() && version.writer != 0;
+            let mine = txn_of(version.writer) == view.own() && version.writer != 0;
             match database.commits.fate(version.writer) {
                 Fate::Active if !mine => open = open.or(Some(key.clone())),
                 Fate::Aborted => {

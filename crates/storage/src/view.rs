@@ -40,9 +40,9 @@ impl ReadView {
         &self.visibility
     }
 
-    /// The same snapshot, with all changes of `txn` made up to now and from now on.
+    /// The same snapshot, with the changes of `txn` up to now.
     pub fn with_txn(&self, txn: &Txn) -> Self {
-        Self { database: self.database.clone(), visibility: self.visibility.with_own(txn.id()) }
+        Self { database: self.database.clone(), visibility: self.visibility.with_own(txn.id(), txn.begin_view()) }
     }
 
     /// The one row with `key`, if the view sees one.

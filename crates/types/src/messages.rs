@@ -618,7 +618,7 @@ catalogue! {
     7989 10 1 CHECKING_IDENTITY "Checking identity information: current identity value '%.*hs'."
     7995 16 1 CHECK_ERRORS_PREVENT "Database '%.*ls': consistency errors in system catalogs prevent further DBCC %ls processing."
     7997 16 1 NO_IDENTITY_COLUMN "'%.*ls' does not contain an identity column."
-    7998 16 1 CHECKING_IDENTITY_COLUMN "Checking identity information: current identity value '%.*hs', current column value '%.*hs'."
+    7998 10 1 CHECKING_IDENTITY_COLUMN "Checking identity information: current identity value '%.*hs', current column value '%.*hs'."
     8003 16 1 TOO_MANY_PARAMETERS "The incoming request has too many parameters. The server supports a maximum of %d parameters. Reduce the number of parameters and resend the request."
     8004 16 1 RPC_NAME_INVALID "The incoming tabular data stream (TDS) remote procedure call (RPC) protocol stream is incorrect. The RPC name is invalid."
     8007 16 1 RPC_PARAMETER_STREAM "The incoming tabular data stream (TDS) remote procedure call (RPC) protocol stream is incorrect. Parameter %d (\"%.*ls\"): The parameter name is invalid."

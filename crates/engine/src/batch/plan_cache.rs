@@ -105,11 +105,6 @@ impl PlanCache {
         shard.count = shard.count + 1 - removed;
     }
 
-    /// Plans kept now.
-    pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().count).sum()
-    }
-
     /// Forgets all plans (DBCC FREEPROCCACHE).
     pub(crate) fn clear(&self) {
         self.shards.iter().for_each(|shard| *shard.lock() = Shard::default());

@@ -7,7 +7,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
 use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login};
-use crate::storage_error::plain;
+use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,9 +40,7 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
         closed: AtomicBool::new(false),
         config,
     });
-    engine.make_tempdb().map_err(failed("tempdb"))?;
-    engine.open_or_make_others()?;
-    login::ensure_sa(&engine)?;
+    engine.bring_up()?;
     Ok(engine)
 }
 
@@ -89,7 +87,14 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
     let primary = primary.ok_or_else(|| StorageError::NotFound(format!("primary file of {}", record.name)))?;
     let database = storage.open_database(&primary.path)?;
     let view = database.read_view(None);
-    let catalog = DatabaseCatalog::load(&view, record.id).map_err(storage_of)?;
+    let mut catalog = DatabaseCatalog::load(&view, record.id).map_err(storage_of)?;
+    if catalog.schemas.is_empty() {
+        // The instance stopped between making the files and writing the first definitions.
+        catalog = DatabaseCatalog::empty(record.id, record.created);
+        let mut txn = database.begin();
+        catalog.create(&mut txn).map_err(storage_of)?;
+        txn.commit()?;
+    }
     let counters = load_counters(&view).map_err(storage_of)?;
     database.start_background();
     Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(counters, true)))
@@ -99,19 +104,24 @@ fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Resul
     let files = system_files(&config.data_folder, "master", "mastlog", "master", "mastlog");
     if config.env.device.exists(&files[0].path) {
         let master = open_database(storage, &record(1, "master", files, now, "SIMPLE"))?;
-        let instance = InstanceCatalog::load(&master.storage.read_view(None)).map_err(storage_of)?;
-        if let Some(stored) = instance.databases.get(&MASTER_ID.0) {
-            master.set_record(stored.clone());
+        let mut instance = InstanceCatalog::load(&master.storage.read_view(None)).map_err(storage_of)?;
+        match instance.databases.get(&MASTER_ID.0) {
+            Some(stored) => master.set_record(stored.clone()),
+            None => record_master(&master, &mut instance)?,
         }
         return Ok((master, instance));
     }
     let record = record(1, "master", files, now, "SIMPLE");
     let master = make_database(storage, &record, false)?;
     let mut instance = InstanceCatalog::default();
-    let mut txn = master.storage.begin();
-    instance.put_database(&mut txn, record).map_err(storage_of)?;
-    txn.commit()?;
+    record_master(&master, &mut instance)?;
     Ok((master, instance))
+}
+
+fn record_master(master: &OpenDatabase, instance: &mut InstanceCatalog) -> Result<(), StorageError> {
+    let mut txn = master.storage.begin();
+    instance.put_database(&mut txn, (*master.record()).clone()).map_err(storage_of)?;
+    txn.commit()
 }
 
 impl Engine {
@@ -128,14 +138,31 @@ impl Engine {
         Ok(())
     }
 
-    fn open_or_make_others(&self) -> Result<(), SqlError> {
-        for (id, name, data, log) in OTHER_SYSTEM {
-            if !self.master.lock().databases.contains_key(&id) {
-                let file_name = if id == 4 { "MSDBData" } else { name };
-                let files = system_files(&self.config.data_folder, data, log, file_name, log);
-                self.add_database(record(id, name, files, self.started, if id == 3 { "FULL" } else { "SIMPLE" }))?;
-            }
+    /// Everything that master alone does not hold, side by side: it is waiting for disks, and for the password's hash.
+    fn bring_up(&self) -> Result<(), SqlError> {
+        std::thread::scope(|scope| {
+            let tempdb = scope.spawn(|| self.make_tempdb().map_err(|error| plain("tempdb", error)));
+            let made = OTHER_SYSTEM.map(|system| scope.spawn(move || self.make_system_database(system)));
+            let sa = login::ensure_sa(self);
+            let ended = |thread: std::thread::ScopedJoinHandle<'_, Result<(), SqlError>>| {
+                thread.join().unwrap_or_else(|_| Err(internal("a thread of the start panicked".into())))
+            };
+            let outcomes = [ended(tempdb)].into_iter().chain(made.map(ended)).chain([sa]);
+            outcomes.into_iter().collect::<Result<(), SqlError>>()
+        })?;
+        self.open_others()
+    }
+
+    fn make_system_database(&self, (id, name, data, log): (i32, &str, &str, &str)) -> Result<(), SqlError> {
+        if self.master.lock().databases.contains_key(&id) {
+            return Ok(());
         }
+        let file_name = if id == 4 { "MSDBData" } else { name };
+        let files = system_files(&self.config.data_folder, data, log, file_name, log);
+        self.add_database(record(id, name, files, self.started, if id == 3 { "FULL" } else { "SIMPLE" }))
+    }
+
+    fn open_others(&self) -> Result<(), SqlError> {
         let known: Vec<_> = self.master.lock().databases.values().cloned().collect();
         for record in known.iter().filter(|r| r.id.0 > TEMPDB_ID.0) {
             if self.database(record.id).is_some() {

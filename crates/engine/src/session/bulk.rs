@@ -20,10 +20,10 @@ use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_query::compile::bind_default;
 use thawdb_query::exec::{BulkInsert as Load, BulkTarget as LoadTarget};
-use thawdb_query::expr::Expr;
+use thawdb_query::expr::{Expr, ExprKind};
 use thawdb_tsql::ast::{InsertBulk, ObjectName};
 use thawdb_tsql::{ParseOptions, parse_expr};
-use thawdb_types::SqlError;
+use thawdb_types::{SqlError, SqlType};
 
 /// What INSERT BULK announced.
 #[derive(Debug, Clone)]
@@ -41,9 +41,19 @@ pub(crate) fn defaults_of(session: &SessionState, table: &TableDef) -> Result<Ve
         let Some(text) = &column.default else { continue };
         let expr = parse_expr(text, &ParseOptions::default());
         let expr = expr.map_err(|_| crate::storage_error::internal(format!("default {text} does not read back")))?;
-        defaults.push((at, bind_default(&expr, column, &CompileCx { session, step: 0 })?));
+        let bound = bind_default(&expr, column, &CompileCx { session, step: 0 })?;
+        defaults.push((at, of_type(bound, column.sql_type)));
     }
     Ok(defaults)
+}
+
+/// An expression of exactly this type: the loader puts its values among the column's own.
+fn of_type(expr: Expr, sql_type: SqlType) -> Expr {
+    if expr.sql_type == sql_type {
+        return expr;
+    }
+    let nullable = expr.nullable;
+    Expr { kind: ExprKind::Convert { operand: Box::new(expr), style: 0, attempt: false }, sql_type, nullable }
 }
 
 /// Checks an INSERT BULK statement against its table: 208, 207.

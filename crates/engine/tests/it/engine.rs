@@ -46,7 +46,8 @@ fn everything_committed_is_there_after_reopening() {
     drop(engine);
     let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens again");
     let mut session = engine.internal_session();
-    let found = said(&mut session, "USE shop; SELECT * FROM t ORDER BY id; INSERT t (v) VALUES (N'new'); SELECT id FROM t WHERE v = N'new'");
+    let found =
+        said(&mut session, "USE shop; SELECT * FROM t ORDER BY id; INSERT t (v) VALUES (N'new'); SELECT id FROM t WHERE v = N'new'");
     let rows: Vec<_> = found.iter().filter(|line| !line.starts_with("env") && !line.starts_with("info")).collect();
     assert_eq!(rows, ["[id int, v nvarchar(20)]", "1 | x", "2 | two", "done 2", "done 1", "[id int]", "4", "done 1"]);
     assert_eq!(said(&mut session, "SELECT name FROM sys.databases WHERE database_id > 4"), ["[name nvarchar(128)]", "shop", "done 1"]);
@@ -77,17 +78,4 @@ fn what_was_committed_outlives_an_instance_that_just_stops() {
     said(&mut session, "USE shop");
     assert_eq!(said(&mut session, "SELECT v FROM t ORDER BY id"), ["[v int]", "1", "2", "done 2"]);
     assert_eq!(said(&mut session, "SELECT OBJECT_ID('never') AS id"), ["[id int]", "NULL", "done 1"]);
-}
-
-#[test]
-fn an_empty_folder_opens_at_once() {
-    let start = std::time::Instant::now();
-    let (engine, folder) = fresh_engine("at-once");
-    let first = start.elapsed();
-    engine.close().expect("closes");
-    drop(engine);
-    let start = std::time::Instant::now();
-    let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens again");
-    eprintln!("first open {first:?}, second {:?}", start.elapsed());
-    drop(engine);
 }

@@ -11,6 +11,9 @@
 //! `session name` on a line of its own before a batch chooses the session. `THAWDB_UPDATE=1` rewrites the expectations;
 //! reviewing what changed against SQL Server's documentation is the work.
 
+mod calls;
 mod engine;
+mod nonsense;
 mod script;
+mod together;
 mod transcript;

@@ -231,7 +231,7 @@ fn a_clustered_index_takes_whole_rows() {
 
 #[test]
 fn keys_of_two_rows_are_1505() {
-    let place = Place::new("unique");
+    let place = Place::new("duplicate");
     let all = vec![index(1, &[(0, false)], &[], true), index(2, &[(2, false), (1, false)], &[], true)];
     let table = place.make(table(all));
     let row = |id: i32, t: Option<&str>, a: i32| vec![Scalar::Int(id), Scalar::Int(a), t.map_or(Scalar::Null, Scalar::text), Scalar::Null];
@@ -269,4 +269,37 @@ fn it_ends_when_told_to_and_says_how_far_it_is() {
     let mut build = IndexBuild::new(&place.env, &empty, &empty, 1, place.database.read_view(None), place.options(1 << 20)).unwrap();
     build.run(&mut txn, &mut |_| Ok(())).unwrap();
     assert_eq!((build.progress().rows_appended, build.sort_statistics().row_count), (0, 0));
+}
+
+#[test]
+fn a_check_finds_what_an_index_lacks_and_what_it_has_too_much() {
+    use crate::check::{IndexFinding, check_table};
+    let place = Place::new("check");
+    let table = place.make(table(vec![
+        index(1, &[(0, false)], &[], true),
+        index(2, &[(1, false)], &[2, 3], false),
+        index(3, &[(2, true)], &[], false),
+    ]));
+    place.insert(&table, &rows(5_000), 0..3);
+    let check = |place: &Place| check_table(&table, &place.database.read_view(None), &mut || Ok(())).unwrap();
+    let whole = check(&place);
+    assert_eq!(whole.rows, 5_000);
+    assert!(whole.indexes.iter().all(|index| index.entries == 5_000 && index.findings.is_empty()));
+    // One entry goes, one comes that no row has, and one keeps its key and gets another row's INCLUDE values.
+    let entries = place.contents(table.indexes[1].tree);
+    let (gone, changed) = (&entries[7], &entries[11]);
+    let other = entries.iter().find(|entry| entry.1 != changed.1 && entry.2.is_empty()).expect("values differ");
+    let extra = [gone.0.as_slice(), &[1]].concat();
+    let mut txn = place.database.begin();
+    assert!(txn.delete(table.indexes[1].tree, &gone.0).unwrap());
+    txn.insert(table.indexes[1].tree, &extra, Row::inline(&changed.1)).unwrap();
+    assert!(txn.update(table.indexes[1].tree, &changed.0, Row::inline(&other.1)).unwrap());
+    txn.commit().unwrap();
+    let found = check(&place);
+    let findings = &found.indexes[0].findings;
+    assert!(findings.contains(&IndexFinding::Missing(gone.0.clone())), "{findings:?}");
+    assert!(findings.contains(&IndexFinding::Extra(extra)), "{findings:?}");
+    assert!(findings.contains(&IndexFinding::Extra(changed.0.clone())), "{findings:?}");
+    assert_eq!(found.indexes[0].finding_count, 3);
+    assert!(found.indexes[1].findings.is_empty());
 }

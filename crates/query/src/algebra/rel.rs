@@ -93,7 +93,7 @@ pub enum Rel {
         kind: JoinKind,
         predicates: Vec<BoundExpr>,
     },
-    /// Puts out keys, then aggregates. Without keys one row even of no input, unless `scalar` is false.
+    /// Puts out keys, then aggregates. Without keys one row even of no input.
     Aggregate {
         input: Box<Rel>,
         keys: Vec<(ColumnRef, BoundExpr)>,

@@ -33,7 +33,7 @@ pub struct ScopeTable {
     pub database: Option<String>,
     /// Its columns.
     pub columns: Vec<ScopeColumn>,
-    /// The base table, and the id of its locator if it was asked for.
+    /// The base table, if it is one.
     pub base: Option<Arc<TableDef>>,
     /// Columns hidden from bare names, as `inserted` and `deleted` are in OUTPUT.
     pub qualified_only: bool,

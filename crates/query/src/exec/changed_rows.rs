@@ -11,6 +11,9 @@
 //! through the plan again is possible where the plan is filters and projections over one scan of the table. In joins the
 //! newest values replace the old ones in the input row and the predicate is not asked again.
 //!
+//! A row that this transaction changed earlier is found changed too, by ourselves: its newest state is what the view
+//! shows, so the bytes are the same.
+//!
 //! A join may name a row twice: it is changed once (`seen`).
 
 use crate::eval::{eval_array, select};
@@ -120,6 +123,14 @@ impl<'p> ChangedRows<'p> {
             old.columns[*at] = decode(layout, &wanted, &blocks, None, &view).map_err(|e| cx.host.storage_error(table.database, e.0))?;
         }
         Ok(old)
+    }
+}
+
+/// Index of the scan below `node`, if nothing but filters and projections stands between.
+pub(super) fn scan_below(node: &Node) -> Option<usize> {
+    match &node.kind {
+        NodeKind::Filter { input, .. } | NodeKind::Project { input, .. } => scan_below(input),
+        _ => scan_spec(node).map(|spec| spec.index),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::expr::{Expr, ExprKind, SubqueryKind};
 use crate::phys::{Node, NodeKind, SeekRange, WindowFunction};
+use thawdb_catalog::TableDef;
 
 /// Whether `plan` refers to a row of a query around it.
 pub fn refers_outside(plan: &Node) -> bool {
@@ -40,6 +41,27 @@ fn expr_columns_of_outer_row(expr: &Expr, level: usize, found: &mut dyn FnMut(us
         _ => {}
     }
     visit_operands(expr, &mut |operand| expr_columns_of_outer_row(operand, level, found));
+}
+
+/// How many scans of `table` there are in `plan`, its subqueries included.
+pub(super) fn scans_of(plan: &Node, table: &TableDef) -> usize {
+    let own = match &plan.kind {
+        NodeKind::TableScan { table: scanned, .. } => usize::from(scanned.id == table.id && scanned.database == table.database),
+        _ => 0,
+    };
+    let mut count = own;
+    visit_exprs(plan, &mut |expr| count += scans_in_subqueries(expr, table));
+    visit_inputs(plan, &mut |input, _| count += scans_of(input, table));
+    count
+}
+
+fn scans_in_subqueries(expr: &Expr, table: &TableDef) -> usize {
+    let mut count = match &expr.kind {
+        ExprKind::Subquery { plan, .. } => scans_of(plan, table),
+        _ => 0,
+    };
+    visit_operands(expr, &mut |operand| count += scans_in_subqueries(operand, table));
+    count
 }
 
 /// Whether `expr` gives one value for all rows of a batch: it names no column, draws no randomness, asks no subquery.

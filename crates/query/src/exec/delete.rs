@@ -3,7 +3,7 @@
 use crate::eval::eval_array;
 use crate::exec::changed_rows::ChangedRows;
 use crate::exec::table_writer::{Keys, TableRows, TableWriter};
-use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
+use crate::exec::{Batch, BoxOperator, Cx, Operator, build_change_input};
 use crate::expr::Expr;
 use crate::phys::Node;
 use arrow_array::cast::AsArray;
@@ -20,7 +20,12 @@ pub(super) struct Delete<'p> {
 
 impl<'p> Delete<'p> {
     pub(super) fn new(table: &'p Arc<TableDef>, input: &'p Node, old_columns: &'p [usize], output: &'p [Expr]) -> Self {
-        Self { input: build(input), rows: ChangedRows::new(input, old_columns), writer: TableWriter::new(table), output }
+        Self {
+            input: build_change_input(input, table, Some(&[])),
+            rows: ChangedRows::new(input, old_columns),
+            writer: TableWriter::new(table),
+            output,
+        }
     }
 
     fn take_out(&mut self, batch: Batch, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {

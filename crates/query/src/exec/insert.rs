@@ -1,12 +1,12 @@
 //! INSERT: input rows completed with defaults, identities and NULLs, checked, and written.
 //!
-//! Input is read batch by batch while rows are written. That is safe even when it reads the same table: it sees the
-//! statement's view, which has none of the statement's own rows.
+//! Input is read batch by batch while rows are written; input that reads the same table is read to the end first
+//! (`spool`).
 
 use crate::eval::eval_array;
 use crate::exec::assignment::{check_not_null, fit};
 use crate::exec::table_writer::{TableRows, TableWriter};
-use crate::exec::{Batch, BoxOperator, Cx, Operator, build, counts_own_rows};
+use crate::exec::{Batch, BoxOperator, Cx, Operator, build_change_input, counts_own_rows};
 use crate::expr::Expr;
 use crate::phys::{Node, OutputColumn};
 use arrow_array::{Array, ArrayRef};
@@ -37,7 +37,7 @@ impl<'p> Insert<'p> {
     pub(super) fn new(input: &'p Node, spec: InsertSpec<'p>, output: &'p [Expr]) -> Self {
         let writer = TableWriter::new(spec.table);
         let counted_below = counts_own_rows(input);
-        Self { input: build(input), input_columns: &input.columns, spec, writer, output, counted_below }
+        Self { input: build_change_input(input, spec.table, None), input_columns: &input.columns, spec, writer, output, counted_below }
     }
 }
 

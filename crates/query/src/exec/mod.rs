@@ -41,6 +41,8 @@ mod single_row;
 mod sort;
 mod sort_buffer;
 mod source_scan;
+mod spill;
+mod spool;
 mod table_scan;
 mod table_writer;
 mod top_n;
@@ -63,6 +65,7 @@ use crate::context::StatementHost;
 use crate::expr::Expr;
 use crate::phys::{Node, NodeKind, OutputColumn};
 use cx::{Cx, CxState};
+use thawdb_catalog::TableDef;
 use thawdb_types::error::message;
 use thawdb_types::{Scalar, SqlError};
 
@@ -213,6 +216,20 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
         NodeKind::Delete { table, input, old_columns, output } => Box::new(delete::Delete::new(table, input, old_columns, output)),
         _ => unreachable!("only nodes that touch tables come here"),
     }
+}
+
+/// The operators of a change's input: to be read to the end first, if the change could otherwise meet its own rows.
+/// `changed` are the table columns that change; `None` means rows that are new.
+fn build_change_input<'p>(input: &'p Node, table: &TableDef, changed: Option<&[usize]>) -> BoxOperator<'p> {
+    let safe = match (correlation::scans_of(input, table), changed) {
+        (0, _) => true,
+        // One scan, with nothing but filters and projections above: rows behind it are not met again, unless the key
+        // by which it goes is what changes.
+        (1, Some(changed)) => changed_rows::scan_below(input)
+            .is_some_and(|index| table.indexes[index].keys.iter().all(|key| !changed.contains(&key.column_index))),
+        _ => false,
+    };
+    if safe { build(input) } else { Box::new(spool::Spool::new(input)) }
 }
 
 /// What a scan node asks for.

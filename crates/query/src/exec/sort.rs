@@ -1,40 +1,57 @@
 //! ORDER BY: all rows by their keys, NULL lowest, equal keys in the order they came.
 //!
-//! Rows are held in memory within the grant (701 beyond).
+//! ```text
+//! within the grant   SortBuffer, sorted in memory
+//! beyond it          its rows, and each batch after, go to storage's external sort: stable, merged from a file
+//! ```
 
 use crate::exec::batch::BATCH_ROWS;
 use crate::exec::sort_buffer::SortBuffer;
+use crate::exec::spill::{Spilled, external_sort, failed};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::phys::{Node, SortKey};
-use thawdb_types::SqlError;
+use thawdb_types::{SqlError, SqlType};
 
 pub(super) struct Sort<'p> {
     input: BoxOperator<'p>,
+    types: Vec<SqlType>,
     buffer: SortBuffer<'p>,
+    spilled: Option<Spilled>,
     at: usize,
 }
 
 impl<'p> Sort<'p> {
     pub(super) fn new(input: &'p Node, keys: &'p [SortKey]) -> Self {
-        Self { input: build(input), buffer: SortBuffer::new(keys), at: 0 }
+        let types = input.columns.iter().map(|c| c.sql_type).collect();
+        Self { input: build(input), types, buffer: SortBuffer::new(keys), spilled: None, at: 0 }
     }
 }
 
 impl<'p> Operator<'p> for Sort<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         self.buffer.clear();
-        self.at = 0;
+        (self.spilled, self.at) = (None, 0);
         self.input.open(cx)?;
+        let mut external = None;
         while let Some(batch) = self.input.next(cx)? {
             self.buffer.push(batch, cx)?;
-            cx.check_memory(self.buffer.memory_bytes())?;
+            if external.is_some() || self.buffer.memory_bytes() > cx.host.memory_grant_bytes() / 2 {
+                let sort = external.get_or_insert_with(|| external_sort(true, cx));
+                self.buffer.spill(sort, &self.types).map_err(|e| failed(e, cx))?;
+            }
         }
         cx.host.check_cancelled()?;
-        self.buffer.sort();
+        match external {
+            None => self.buffer.sort(),
+            Some(sort) => self.spilled = Some(Spilled::new(sort, self.types.clone()).map_err(|e| failed(e, cx))?),
+        }
         Ok(())
     }
 
-    fn next(&mut self, _cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+    fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        if let Some(spilled) = &mut self.spilled {
+            return spilled.next(BATCH_ROWS).map_err(|e| failed(e, cx));
+        }
         let to = self.buffer.len().min(self.at + BATCH_ROWS);
         if to == self.at {
             return Ok(None);

@@ -10,12 +10,15 @@
 use crate::eval::eval_array;
 use crate::exec::batch::Rows;
 use crate::exec::keys::encode_order;
+use crate::exec::spill::encode_row;
 use crate::exec::{Batch, Cx};
 use crate::phys::SortKey;
 use arrow_array::ArrayRef;
 use arrow_select::interleave::interleave;
 use std::cmp::Ordering;
-use thawdb_types::SqlError;
+use thawdb_storage::StorageError;
+use thawdb_storage::sort::ExternalSort;
+use thawdb_types::{SqlError, SqlType};
 
 /// Key bytes an entry holds itself.
 const PREFIX_BYTES: usize = 8;
@@ -45,8 +48,9 @@ impl<'p> SortBuffer<'p> {
 
     pub(super) fn clear(&mut self) {
         self.batches.clear();
-        self.entries.clear();
-        self.arena.clear();
+        // The memory goes too: a spilled sort must not keep it.
+        self.entries = Vec::new();
+        self.arena = Vec::new();
         self.batch_bytes = 0;
     }
 
@@ -80,6 +84,21 @@ impl<'p> SortBuffer<'p> {
         }
         self.batch_bytes += batch.memory_bytes();
         self.batches.push(batch);
+        Ok(())
+    }
+
+    /// Hands every row to an external sort and holds none any more; the keys' order is the same there.
+    pub(super) fn spill(&mut self, sort: &mut ExternalSort, types: &[SqlType]) -> Result<(), StorageError> {
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        for entry in &self.entries {
+            key.clear();
+            key.extend(entry.prefix.to_be_bytes());
+            key.extend_from_slice(self.rest(entry));
+            payload.clear();
+            encode_row(&self.batches[entry.batch as usize].columns, types, entry.row as usize, &mut payload);
+            sort.push(&key, &payload)?;
+        }
+        self.clear();
         Ok(())
     }
 

@@ -336,6 +336,24 @@ fn sorting_and_limits() {
 }
 
 #[test]
+fn sorts_beyond_the_grant_give_the_same() {
+    let rows: Vec<Vec<Scalar>> = (0..30_000)
+        .map(|n| vec![if n % 11 == 0 { Scalar::Null } else { i((n * 7919) % 101) }, Scalar::text(format!("t{}", n % 13)), i(n)])
+        .collect();
+    let types = [INT, SqlType::varchar(20), INT];
+    let keys = || {
+        let key = |expr, descending| SortKey { expr, descending };
+        vec![key(column(0, INT), true), key(column(1, types[1]), false)]
+    };
+    let plan = node(NodeKind::Sort { input: Box::new(values(&types, &rows)), keys: keys() }, &types);
+    let mut host = TestHost::new("sort_memory");
+    let expected = host.rows(&plan);
+    host.memory_bytes = 256 << 10;
+    assert_eq!(host.rows(&plan), expected);
+    assert_eq!(expected.len(), rows.len());
+}
+
+#[test]
 fn sets() {
     let mut host = TestHost::new("sets");
     let n = Scalar::Null;

@@ -5,15 +5,15 @@
 //! a clustered or unique key moves  each batch: take old rows out;  at the end: put all new rows in
 //! ```
 //! The second way lets `SET id = id + 1` pass over keys that other rows still held: uniqueness is judged when every old
-//! row is out. It keeps the new rows in memory within the grant (701). Neither way meets its own changes again: the input
-//! reads the statement's view.
+//! row is out. It keeps the new rows in memory within the grant (701). Input that could come
+//! upon a changed row again is read to the end first (`spool`).
 
 use crate::eval::eval_array;
 use crate::exec::assignment::{check_not_null, fit};
 use crate::exec::batch::Rows;
 use crate::exec::changed_rows::ChangedRows;
 use crate::exec::table_writer::{Keys, TableRows, TableWriter};
-use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
+use crate::exec::{Batch, BoxOperator, Cx, Operator, build_change_input};
 use crate::expr::Expr;
 use crate::phys::Node;
 use arrow_array::ArrayRef;
@@ -48,7 +48,7 @@ impl<'p> Update<'p> {
         let keys = table.indexes.iter().enumerate().filter(|(at, index)| *at == 0 || index.unique).flat_map(|(_, index)| &index.keys);
         let moves_keys = keys.into_iter().any(|key| changed.contains(&key.column_index));
         Self {
-            input: build(input),
+            input: build_change_input(input, table, Some(if moves_keys { &[] } else { &changed })),
             rows: ChangedRows::new(input, old_columns),
             writer: TableWriter::new(table),
             assignments,

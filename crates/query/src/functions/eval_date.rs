@@ -268,7 +268,7 @@ pub(super) fn date_bucket(call: &Call<'_>) -> Result {
 
 /// Minutes that a time zone argument says: a number, or `+hh:mm`.
 fn zone_minutes(call: &Call<'_>, at: usize) -> Result<Option<i16>> {
-    let invalid = || message(9812, &[&call.name.to_ascii_lowercase()]);
+    let invalid = || message(9813, &[&call.name.to_ascii_lowercase()]);
     let minutes = match call.value(at) {
         Scalar::Null => return Ok(None),
         Scalar::Text(text) => {
@@ -303,4 +303,18 @@ pub(super) fn todatetimeoffset(call: &Call<'_>) -> Result {
     let (at, minutes) = (or_null!(Moment::of(&value)), or_null!(zone_minutes(call, 1)?));
     let ticks = round_ticks(at.total_ticks(), call.result.scale());
     from_moment(call, Moment { offset: minutes, ..Moment::from_ticks(ticks) })
+}
+
+/// AT TIME ZONE: UTC only; other zones need the rules of their summer times, which are not built.
+pub(super) fn at_time_zone(call: &Call<'_>) -> Result {
+    let (value, _) = as_date(call, 0)?;
+    let zone = or_null!(call.text(1));
+    if !zone.eq_ignore_ascii_case("UTC") {
+        return Err(message(40514, &[&format!("AT TIME ZONE '{zone}'")]));
+    }
+    let at = or_null!(Moment::of(&value));
+    match value {
+        Scalar::DateTimeOffset(utc, _) => Ok(Scalar::DateTimeOffset(utc, 0)),
+        _ => from_moment(call, Moment { offset: 0, ..at }),
+    }
 }

@@ -152,6 +152,12 @@ impl Database {
         Ok(findings.list)
     }
 
+    /// Pages allocated to a tree, large parts included.
+    pub fn tree_page_count(&self, tree: TreeId) -> Result<u64, StorageError> {
+        let info = self.tree(tree, 0)?;
+        Ok(crate::units::pages_of(&self.store, info.unit)?.len() as u64)
+    }
+
     /// The units that exist, dropped and not yet freed ones included.
     fn check_units(&self, findings: &mut Findings) -> Result<Vec<TreeInfo>, StorageError> {
         let mut units = Vec::new();

@@ -16,7 +16,7 @@ use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
 use crate::mini::Mini;
 use crate::page::{PageBytes, Slotted, header};
-use crate::row_change::{give_back, push_versions};
+use crate::row_change::{Original, give_back, original, push_versions};
 use crate::units::TreeInfo;
 use crate::versions::commit_table::Fate;
 use crate::versions::records::TxnRecord;
@@ -170,7 +170,8 @@ impl Database {
             if let Ok(slot) = leaf.search(key) {
                 let entry = leaf.entry(slot);
                 let version = Version::of(&entry, header::creator_number(page));
-                if version.pointer == 0 && self.commits.fate(version.writer) == Fate::Aborted {
+                let aborted = self.commits.fate(version.writer) == Fate::Aborted;
+                if aborted && matches!(original(self, &version)?, Original::Absent) {
                     made = Some(TreeInfo::decode(key, entry.payload)?);
                 }
             }

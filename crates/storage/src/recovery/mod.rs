@@ -99,7 +99,7 @@ impl Pending {
         self.state.lock().copies.get(&page).cloned()
     }
 
-    fn remove(&self, page: PageId) {
+    pub(crate) fn remove(&self, page: PageId) {
         let mut state = self.state.lock();
         if state.pages.remove(&page).is_some() {
             state.copies.remove(&page);

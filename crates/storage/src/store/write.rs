@@ -208,9 +208,14 @@ impl Store {
                 self.pool.discard(&file.pool_file, id.page);
             }
             end = self.log_images(&mut buffer, chunk.len(), txn)?;
+            let ids = (start..).take(chunk.len()).map(|page| PageId { file: file.number, page });
+            // The images start the pages afresh: what redo still owed them is of no use, and older than what they get.
+            ids.clone().for_each(|id| self.pending.remove(id));
             (0..chunk.len()).for_each(|at| checksum::seal(place_mut(&mut buffer, at)));
             self.flush_log(end)?;
             file.device.write(&[WriteRequest { offset: u64::from(start) * PAGE_BYTES as u64, buffer: &buffer }])?;
+            // Whoever followed an old reference here meanwhile has brought the old bytes into the pool.
+            ids.for_each(|id| self.pool.discard(&file.pool_file, id.page));
         }
         Ok(end)
     }

@@ -186,12 +186,4 @@ impl VersionStore {
     pub(crate) fn give_back(&self, segments: Vec<Arc<Segment>>) {
         self.segments.lock().inherited.extend(segments);
     }
-
-    /// Seals the present segment, so that it can go when nobody needs it.
-    pub(crate) fn seal(&self) {
-        let mut segments = self.segments.lock();
-        if let Some(full) = segments.current.take() {
-            segments.sealed.push(full);
-        }
-    }
 }

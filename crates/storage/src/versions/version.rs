@@ -10,7 +10,7 @@
 //! Invariants: 1. `plan` never lets a version be lost that a view not seeing `me` needs: it is pushed, or kept in place
 //! (SAME), or the writer's own and its pointer goes on. 2. SAME is only ever on ghosts. No locks, no failure.
 
-use super::commit_table::Visibility;
+use super::commit_table::{Visibility, txn_of};
 use crate::error::StorageError;
 use crate::ids::{PageId, TxnId};
 use crate::page::{Entry, PAGE_BYTES, VersionTag};
@@ -89,16 +89,21 @@ pub(crate) struct Plan<'a> {
     pub(crate) before: Before,
     /// The entry keeps its bytes and becomes a ghost.
     pub(crate) keep_bytes: bool,
-    /// The entry before was the writer's own: undoing must restore it, not what was there before the transaction.
+    /// The entry before was the transaction's own: undoing must restore it, not what was there before the transaction.
     pub(crate) again: bool,
 }
 
-/// Plans a change by `me` of `current`, which is absent, `me`'s own, or committed; live or ghost as the change demands.
+/// Plans a change by the writer `me` of `current`, which is absent, its transaction's own, or committed; live or ghost as
+/// the change demands. A version of an earlier command of the same transaction is pushed like another's: views taken
+/// between the two commands see it.
 pub(crate) fn plan<'a>(change: Change, current: Option<Version<'a>>, me: u64, seen_by_all: bool) -> Plan<'a> {
     let Some(current) = current else {
         return Plan { push: None, before: Before::At(0), keep_bytes: false, again: false };
     };
     assert!(current.ghost == (change == Change::Insert), "{change:?} of a row that is ghost: {}", current.ghost);
+    if txn_of(current.writer) == txn_of(me) && current.writer != me {
+        return Plan { push: Some(current), before: Before::Pushed, keep_bytes: false, again: true };
+    }
     if current.writer == me {
         let kept = current.pointer == SAME;
         let push = kept.then_some(Version { ghost: false, ..current.settled() });
@@ -233,6 +238,12 @@ mod tests {
             (Change::Delete, Some(ROW), true, Plan { before: Before::At(SAME), keep_bytes: true, ..none }),
             (Change::Delete, Some(ROW), false, push(ROW)),
             (Change::Update, Some(Version { writer: 9, ..ROW }), false, Plan { before: Before::At(77), again: true, ..none }),
+            (
+                Change::Update,
+                Some(Version { writer: 9 | (1 << 42), ..ROW }),
+                false,
+                Plan { again: true, ..push(Version { writer: 9 | (1 << 42), ..ROW }) },
+            ),
             (Change::Insert, Some(same), false, Plan { again: true, ..push(Version { ghost: false, ..same.settled() }) }),
         ] {
             assert_eq!(plan(change, current, 9, seen_by_all), expected, "{change:?} {current:?} {seen_by_all}");

@@ -288,3 +288,61 @@ fn uniqueness_over_a_range_sees_only_the_living() {
     assert!(!other.any_live_in(tree, &range, None).unwrap());
     other.commit().unwrap();
 }
+
+#[test]
+fn a_statement_does_not_see_what_it_writes() {
+    let world = World::new("halloween");
+    let tree = world.tree();
+    let mut txn = world.database.begin();
+    let mut expected = Map::new();
+    for n in 0..500u32 {
+        txn.insert(tree, &n.to_be_bytes(), Row::inline(b"0")).unwrap();
+        expected.insert(n.to_be_bytes().to_vec(), b"0".to_vec());
+    }
+    for round in 1..4u32 {
+        let before = txn.savepoint();
+        let view = world.database.read_view(Some(&txn));
+        let mut scan = view.scan(tree, KeyRange::ALL, ScanDirection::Forward).unwrap();
+        let mut after = Map::new();
+        let mut number = 0;
+        while let Some(block) = scan.next_block().unwrap().map(std::mem::take) {
+            for index in 0..block.len() {
+                let key = block.key(index).to_vec();
+                assert_eq!(block.value(index), expected[&key], "the row as it was before the statement");
+                number += 1;
+                let value = format!("{round}/{number}").into_bytes();
+                match number % 3 {
+                    0 => assert!(txn.delete(tree, &key).unwrap()),
+                    1 => {
+                        assert!(txn.update(tree, &key, Row::inline(&value)).unwrap());
+                        after.insert(key.clone(), value.clone());
+                    }
+                    _ => {
+                        assert!(txn.delete(tree, &key).unwrap());
+                        txn.insert(tree, &key, Row::inline(&value)).unwrap();
+                        after.insert(key.clone(), value.clone());
+                    }
+                }
+                let further = [key.as_slice(), &round.to_be_bytes(), b"further"].concat();
+                txn.insert(tree, &further, Row::inline(&value)).unwrap();
+                after.insert(further, value);
+            }
+        }
+        assert_eq!(number as usize, expected.len(), "each row once, none of its own");
+        let rows = |map: &Map| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>();
+        assert!(content(&view, tree, KeyRange::ALL, ScanDirection::Forward) == rows(&expected), "the statement's view stays");
+        let now = world.database.read_view(Some(&txn));
+        assert!(content(&now, tree, KeyRange::ALL, ScanDirection::Backward).into_iter().rev().eq(rows(&after)));
+        if round == 2 {
+            txn.rollback_to(before).unwrap();
+            let now = world.database.read_view(Some(&txn));
+            assert!(content(&now, tree, KeyRange::ALL, ScanDirection::Forward) == rows(&expected), "undone");
+        } else {
+            expected = after;
+        }
+    }
+    txn.rollback().unwrap();
+    assert!(content(&world.database.read_view(None), tree, KeyRange::ALL, ScanDirection::Forward).is_empty());
+    world.database.clean().unwrap();
+    assert!(world.database.check().unwrap().is_empty());
+}
