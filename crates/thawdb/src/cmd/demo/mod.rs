@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::thread::{self, JoinHandle};
 
 /// Rows unless told otherwise: all ends in well under two minutes on two cores.
-pub const ROWS_DEFAULT: u64 = 2_000_000;
+pub const ROWS_DEFAULT: u64 = 10_000_000;
 /// The demo's database.
 const DATABASE: &str = "ThawDemo";
 /// Area of the demo's figures.
