@@ -24,8 +24,14 @@ const SEGMENTS: usize = 1 << 17;
 /// A zeroed block of memory that is reserved at once and backed when touched.
 struct Block {
     start: *mut u8,
-    layout: Layout,
+    /// What the allocator gave, and how it was asked: `start` lies within, at the alignment wanted.
+    base: *mut u8,
+    base_layout: Layout,
 }
+
+/// The alignment every allocation has. Asked for more, the allocator zeroes by hand and so touches all of a block: 0.6 s
+/// and all its memory for a pool of 2 GB, measured at a start.
+const PLAIN_ALIGN: usize = 16;
 
 // SAFETY: a block is plain memory; who may touch which part of it when is the invariant of its owners below.
 #[allow(unsafe_code)]
@@ -38,12 +44,24 @@ impl Block {
     #[allow(unsafe_code)]
     fn zeroed(layout: Layout) -> Self {
         assert!(layout.size() > 0, "a block has bytes");
+        let base_layout = Self::base_layout(layout);
         // SAFETY: the size is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        if start.is_null() {
-            handle_alloc_error(layout);
+        let base = unsafe { alloc_zeroed(base_layout) };
+        if base.is_null() {
+            handle_alloc_error(base_layout);
         }
-        Self { start, layout }
+        let offset = base.align_offset(layout.align());
+        assert!(offset + layout.size() <= base_layout.size(), "the block was made larger by its alignment");
+        // SAFETY: within the allocation, by the assertion.
+        let start = unsafe { base.add(offset) };
+        assert!(start.addr().is_multiple_of(layout.align()), "the block is aligned");
+        Self { start, base, base_layout }
+    }
+
+    /// What the allocator is asked for where `layout` is wanted.
+    fn base_layout(layout: Layout) -> Layout {
+        let room = if layout.align() > PLAIN_ALIGN { layout.align() } else { 0 };
+        Layout::from_size_align(layout.size() + room, PLAIN_ALIGN).expect("a block fits in the address space")
     }
 }
 
@@ -51,7 +69,7 @@ impl Drop for Block {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         // SAFETY: allocated with this layout in `zeroed`, freed once.
-        unsafe { dealloc(self.start, self.layout) }
+        unsafe { dealloc(self.base, self.base_layout) }
     }
 }
 
@@ -147,7 +165,10 @@ impl Drop for PageTable {
         for segment in 0..SEGMENTS {
             let start = self.slot(segment).load(Ordering::Acquire);
             if !start.is_null() {
-                drop(Block { start: start.cast(), layout: Self::segment_layout() });
+                // Words are aligned as everything is, so a segment starts where its allocation does.
+                const { assert!(align_of::<PageWord>() <= PLAIN_ALIGN) };
+                let (start, base_layout) = (start.cast(), Block::base_layout(Self::segment_layout()));
+                drop(Block { start, base: start, base_layout });
             }
         }
     }
