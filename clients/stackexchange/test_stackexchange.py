@@ -11,6 +11,7 @@ them; every question runs on both databases and the answers are compared as sort
 
 import argparse
 import csv
+import datetime
 import pathlib
 import sqlite3
 import sys
@@ -89,9 +90,8 @@ def utf16_extra(text):
 
 
 def normal(rows):
-    return sorted(tuple(rows_value for rows_value in row) for row in rows) if all(None not in r for r in rows) else sorted(
-        rows, key=lambda row: [(v is not None, str(v)) for v in row]
-    )
+    """The rows in one order, whatever the database's."""
+    return sorted((tuple(row) for row in rows), key=lambda row: [(v is not None, str(v)) for v in row])
 
 
 class Check:
@@ -119,7 +119,9 @@ def load_votes(connection, lite, folder, site, source, check):
     cursor.execute(CREATE_VOTES.format(f"Votes_{site}"))
     cursor.execute(f"BULK INSERT dbo.Votes_{site} FROM '{path}' WITH (FORMAT = 'CSV', ROWTERMINATOR = '0x0a', TABLOCK)")
     cursor.execute(CREATE_VOTES.format(f"Driver_{site}"))
-    connection.bulk_copy(f"Driver_{site}", numbers, batch_size=10_000)
+    date = VOTE_COLUMNS.index("CreationDate")
+    values = [row[:date] + (datetime.datetime.fromisoformat(row[date]),) + row[date + 1:] for row in numbers]
+    connection.bulk_copy(f"Driver_{site}", values, batch_size=10_000)
     cursor.execute(
         f"SELECT COUNT(*) FROM Votes_{site} a JOIN Driver_{site} b ON a.Id = b.Id AND a.PostId = b.PostId AND "
         "a.VoteTypeId = b.VoteTypeId AND a.CreationDate = b.CreationDate AND "

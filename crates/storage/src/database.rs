@@ -38,7 +38,7 @@ use std::sync::Arc;
 use thawdb_device::Env;
 use thawdb_observe as observe;
 
-pub use crate::spec::{DatabaseSpec, FileKind, FileSpec, TreeSpec};
+pub use crate::spec::{DatabaseSpec, TreeSpec};
 
 static TREE_CACHE: LockClass = LockClass::new("TREE_CACHE", 5);
 static BACKGROUND: LockClass = LockClass::new("DATABASE_BACKGROUND", 1);

@@ -1,9 +1,9 @@
 //! Mini-transactions on the simulated device: what commits is there, what is dropped never was.
 
 use super::*;
-use crate::database::{DatabaseSpec, FileKind, FileSpec};
 use crate::page::{Entry, Slotted};
 use crate::pool::Pool;
+use crate::spec::{DatabaseSpec, FileKind, FileSpec};
 use std::sync::Arc;
 use thawdb_device::sim::Simulation;
 

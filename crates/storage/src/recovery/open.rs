@@ -1,7 +1,6 @@
 //! Opening: boot page, log, analysis, files.
 
 use super::{Missing, PendingState, RecoveryListener};
-use crate::database::{FileKind, FileSpec};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
 use crate::log::{Log, MasterRecord};
@@ -10,6 +9,7 @@ use crate::page::{PAGE_BYTES, PageBytes, checksum, header};
 use crate::pool::Pool;
 use crate::record::{self, Record};
 use crate::space::layout::{BOOT, DOUBLEWRITE_PAGE, DOUBLEWRITE_PAGES, EXTENT_PAGES};
+use crate::spec::{FileKind, FileSpec};
 use crate::store::Store;
 use crate::store::boot::{BootFacts, FileFacts, file_header};
 use crate::store::create::log_config;

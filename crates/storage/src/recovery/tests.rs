@@ -2,7 +2,6 @@
 //! a prefix of the work that holds everything acknowledged.
 
 use super::*;
-use crate::database::{DatabaseSpec, FileKind, FileSpec};
 use crate::error::StorageError;
 use crate::ids::{TreeId, TxnId};
 use crate::mini::{Mini, UnitSpec};
@@ -10,6 +9,7 @@ use crate::page::op::MAP_BEGIN;
 use crate::page::{Entry, Format, PageOp, PageType, Slotted, header, verify};
 use crate::pool::{Pool, WriteBack};
 use crate::space::{Unit, layout};
+use crate::spec::{DatabaseSpec, FileKind, FileSpec};
 use crate::store::Store;
 use std::sync::Arc;
 use thawdb_device::sim::{CrashPoint, Fault, FaultRule, Operation, SimOptions, Simulation};

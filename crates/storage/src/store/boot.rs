@@ -10,13 +10,13 @@
 //!
 //! Decoding takes hostile bytes: damage is an error.
 
-use crate::database::{FileKind, FileSpec};
 use crate::error::StorageError;
 use crate::ids::PageId;
 use crate::page::checksum::damage;
 use crate::page::op::Decoder;
 use crate::page::{PAGE_BYTES, PageBytes, PageOpError};
 use crate::space::layout::BOOT;
+use crate::spec::{FileKind, FileSpec};
 use std::path::PathBuf;
 
 /// First byte of the boot page's facts.

@@ -6,7 +6,6 @@
 use super::Store;
 use super::boot::{self, BootFacts, FileFacts};
 use super::file::{DataFile, extents_of};
-use crate::database::{DatabaseSpec, FileKind, FileSpec};
 use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
 use crate::log::{Log, LogConfig};
@@ -14,6 +13,7 @@ use crate::mini::Mini;
 use crate::page::{Format, PAGE_BYTES, PageOp, PageType};
 use crate::pool::Pool;
 use crate::space::layout::{self, BOOT, EXTENT_PAGES, PFS_ALLOCATED, PRIMARY_EXTENTS};
+use crate::spec::{DatabaseSpec, FileKind, FileSpec};
 use std::sync::Arc;
 use thawdb_device::{BlockFile, Env, OpenMode};
 

@@ -1,9 +1,9 @@
 //! One data file: its device, its place in the pool, its size and how it may grow.
 
-use crate::database::FileSpec;
 use crate::page::PAGE_BYTES;
 use crate::pool::PoolFile;
 use crate::space::layout::{EXTENT_PAGES, FILE_PAGES_MAX};
+use crate::spec::FileSpec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use thawdb_device::BlockFile;
