@@ -28,7 +28,7 @@ mod world;
 pub use fault::{CrashPoint, Fault, FaultRule, Operation, OperationCounts};
 
 use crate::file::{Device, DeviceError};
-use crate::{Clock, Env, Random};
+use crate::{BackgroundWork, Clock, Env, Random};
 use device::SimDevice;
 use std::path::Path;
 use std::sync::Arc;
@@ -88,7 +88,9 @@ impl Simulation {
 
     /// The world as the engine sees it.
     pub fn env(&self) -> Env {
-        Env { device: self.device(), clock: Arc::new(self.clone()) as Arc<dyn Clock>, random: Arc::new(self.clone()) as Arc<dyn Random> }
+        let clock: Arc<dyn Clock> = Arc::new(self.clone());
+        let random: Arc<dyn Random> = Arc::new(self.clone());
+        Env { device: self.device(), clock, random, background: BackgroundWork::Stepped }
     }
 
     /// Its files.
