@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! [write dirty pages] -> sync bulk pages -> end = log end -> floor = oldest change the device lacks, or end
-//!   -> snapshot of the transactions -> checkpoint record, flushed -> master record -> log before all of these is free
+//!   -> snapshot of transactions and loose large parts -> their records, checkpoint record, flushed -> master record -> log before all of these is free
 //! ```
 //!
 //! A checkpoint is fuzzy: nothing stops for it. Its cost is that of the dirty lists, never of the pool.
@@ -11,7 +11,9 @@
 //!    mini-transaction lists its pages before it appends ([`crate::mini::Mini`], 2).
 //! 2. Every logical record below `logical_from` is in the transactions' bytes; those at or above are handed to recovery
 //!    again, so applying one twice must do nothing ([`TransactionTable::snapshot`]).
-//! 3. The master record is set only after the checkpoint record is durable, and the log is freed only after that.
+//! 3. The same holds for the list of loose parts (`store::loose`), whose image lies in records of its own between
+//!    `logical_from` and the checkpoint record.
+//! 4. The master record is set only after the checkpoint record is durable, and the log is freed only after that.
 //!
 //! Locks: `CHECKPOINT` (1) for its whole length; no latch but tried ones. Failure: the last checkpoint stands.
 
@@ -19,7 +21,7 @@ use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::log::Use;
 use crate::pool::WriteBack;
-use crate::record;
+use crate::record::{self, LooseChange};
 use crate::store::Store;
 use crate::store::write::BATCH_PAGES;
 use observe::sync::{LockClass, Mutex};
@@ -28,6 +30,9 @@ use std::sync::{Arc, OnceLock};
 use thawdb_observe as observe;
 
 static CHECKPOINT: LockClass = LockClass::new("CHECKPOINT", 1);
+
+/// Loose parts in one record: 28 KiB, which fits the smallest log.
+const LOOSE_PARTS: usize = 2048;
 
 /// What a checkpoint asks the transactions' half.
 pub trait TransactionTable: Send + Sync {
@@ -88,6 +93,11 @@ impl Store {
             Some(table) => table.snapshot(&log_end),
             None => (end, Vec::new()),
         };
+        let (loose_from, loose) = self.loose.snapshot(&log_end);
+        let logical_from = logical_from.min(loose_from);
+        for parts in loose.chunks(LOOSE_PARTS) {
+            log.append(&[&record::loose(LooseChange::Image, parts)], Use::Finish, &mut Vec::new())?;
+        }
         let record = record::checkpoint(&record::Checkpoint { redo_from, logical_from, transactions: &transactions });
         let mut lsns = Vec::new();
         let after = log.append(&[&record], Use::Finish, &mut lsns)?;

@@ -187,6 +187,8 @@ impl Database {
             }
         }
         self.versions.inherit(segments);
+        let loose = self.store.loose.all().into_iter();
+        self.cleaner.free_large(loose.map(|(root, tree)| (tree, crate::large::reference(root, tree))).collect());
         Ok(())
     }
 

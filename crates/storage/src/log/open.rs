@@ -102,9 +102,11 @@ impl Log {
 
     /// Opens a log and finds its end. Returns the master record as it was last set.
     pub fn open(file: Arc<dyn BlockFile>, config: LogConfig, stamp: u64) -> Result<(Arc<Self>, MasterRecord), StorageError> {
-        let file_bytes = file.len_bytes()?;
         let master = read_master(&*file, stamp)?;
-        let vlfs = read_vlfs(&*file, stamp, file_bytes)?;
+        let vlfs = read_vlfs(&*file, stamp, file.len_bytes()?)?;
+        // The file may be longer, after a growth that a crash cut short: the next one begins where the VLFs end, since a gap
+        // would hide every VLF behind it from the next open.
+        let file_bytes = vlfs.last().map_or(RING_START, |(shape, _)| shape.offset + shape.size_bytes);
         let (active, free) = chain(&vlfs, &master)?;
         let next = MasterRecord { sequence: master.sequence + 1, incarnation: master.incarnation + 1, ..master.clone() };
         let log = Self::assemble(file, config, stamp, file_bytes, Ring::new(active.clone(), free), next.clone(), Lsn(0));
