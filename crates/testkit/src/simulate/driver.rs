@@ -145,7 +145,11 @@ impl Driver {
 
     /// Adds a line to the schedule.
     pub(super) fn note(&mut self, line: impl Into<String>) {
-        self.schedule.push(line.into());
+        let line = line.into();
+        if self.plan.traces {
+            eprintln!("{line}");
+        }
+        self.schedule.push(line);
     }
 
     /// The whole run.
