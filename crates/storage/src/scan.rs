@@ -27,6 +27,8 @@ use std::sync::Arc;
 
 /// Leaves asked for at a time: half a megabyte, which keeps a disk busy while the rows before are worked on.
 const PREFETCH_LEAVES: usize = 64;
+/// Descents in a row back to the leaf just read after which the leaf beside it is taken for damaged.
+const LED_BACK_MAX: u32 = 8;
 
 /// A scan of a tree in key order, one leaf's visible rows at a time; holds no latch between calls.
 pub struct Scan {
@@ -42,6 +44,8 @@ pub struct Scan {
     next_leaf: PageId,
     leaves_until_prefetch: usize,
     last_leaf_had_keys: bool,
+    /// Descents in a row that led back to the last leaf.
+    led_back: u32,
 }
 
 impl Scan {
@@ -58,6 +62,7 @@ impl Scan {
             next_leaf: PageId::NONE,
             leaves_until_prefetch: 0,
             last_leaf_had_keys: false,
+            led_back: 0,
         }
     }
 
@@ -115,8 +120,10 @@ impl Scan {
                 ahead = (slot + 1..last).filter_map(|slot| crate::btree::child_of(node, slot)).collect();
             }
         })?;
+        let found = (header::page_id(&leaf), header::right(&leaf), header::left(&leaf));
         self.block.copy_page(&leaf);
         drop(leaf);
+        self.refuse_circle(found)?;
         self.leaves_until_prefetch = if forward && resumes { ahead.len().max(1) } else { PREFETCH_LEAVES };
         if !ahead.is_empty() {
             database.store.prefetch(&ahead)?;
@@ -124,6 +131,23 @@ impl Scan {
             self.leaves_until_prefetch = 1;
         }
         Ok(())
+    }
+
+    /// Ends a scan whose descents lead back to the leaf it has read, because the one beside it cannot be used: a damaged
+    /// leaf is an error and not a circle. Once may be a leaf that was being freed; more often is not.
+    fn refuse_circle(&mut self, (leaf, right, left): (PageId, PageId, PageId)) -> Result<(), StorageError> {
+        let beside = if self.direction == ScanDirection::Forward { right } else { left };
+        if leaf != self.last_leaf || beside != self.next_leaf || beside == PageId::NONE {
+            self.led_back = 0;
+            return Ok(());
+        }
+        self.led_back += 1;
+        if self.led_back < LED_BACK_MAX {
+            return Ok(());
+        }
+        drop(self.view.database().store.read(beside)?);
+        let detail = format!("not the leaf beside ({}:{}) that it should be", leaf.file, leaf.page);
+        Err(StorageError::Damage { page: beside, offset: 0, detail })
     }
 
     /// Copies the leaf beside the last one, if it still is beside it.

@@ -28,6 +28,8 @@ pub enum Command {
     Demo(DemoArguments),
     /// Measure
     Bench(BenchArguments),
+    /// Run the whole engine on a simulated disk, from seeds: crashes, torn and lost writes, rot, full disks, I/O errors
+    Simulate(SimulateArguments),
     /// The child that the demo kills
     #[command(hide = true)]
     DemoWriter(DemoWriterArguments),
@@ -63,6 +65,23 @@ pub struct ServeArguments {
     /// Most statements at once
     #[arg(long, value_name = "COUNT", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: u16,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, Args)]
+pub struct SimulateArguments {
+    /// First seed; the same seed is the same run, byte for byte
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// How many seeds, one after another
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    pub runs: u64,
+    /// Print every step as it is done
+    #[arg(long)]
+    pub trace: bool,
+    /// Go on after a violation, to see all of them
+    #[arg(long)]
+    pub keep_going: bool,
 }
 
 /// How a connection is encrypted.

@@ -6,6 +6,7 @@ pub mod figures;
 pub mod load;
 pub mod password;
 pub mod serve;
+pub mod simulate;
 pub mod sql;
 pub mod workspace;
 
