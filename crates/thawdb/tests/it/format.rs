@@ -43,7 +43,11 @@ const TABLES: [(&str, &str, &str); 4] = [
         "(price decimal(9,2) NOT NULL, word varchar(20) NULL, day date NULL, n bigint NOT NULL, PRIMARY KEY CLUSTERED (n DESC, price))",
         "CONVERT(varchar(30), price), word, CONVERT(varchar(10), day), n",
     ),
-    ("worded", "(word nvarchar(40) NOT NULL, id int NOT NULL, note nvarchar(max) NULL, PRIMARY KEY CLUSTERED (word, id))", "word, id, note"),
+    (
+        "worded",
+        "(word nvarchar(40) NOT NULL, id int NOT NULL, note nvarchar(max) NULL, PRIMARY KEY CLUSTERED (word, id))",
+        "word, id, note",
+    ),
     ("heap", "(id int NULL, data varbinary(max) NULL, word varchar(max) NULL)", "id, data, word"),
 ];
 
@@ -69,7 +73,9 @@ fn fill(session: &mut Session) {
     session.execute("UPDATE plain SET added = id * 2, name = NULL WHERE id % 5 = 0").expect("changed");
     session.execute("DELETE plain WHERE id % 11 = 3; DELETE heap WHERE id BETWEEN 100 AND 400").expect("deleted");
     session.execute("UPDATE worded SET note = REPLICATE(CONVERT(nvarchar(max), N'lang '), 30000) WHERE id IN (5, 600)").expect("long");
-    session.execute("UPDATE heap SET data = CONVERT(varbinary(max), REPLICATE(CONVERT(varchar(max), 'z'), 12000)) WHERE id = 50").expect("long");
+    session
+        .execute("UPDATE heap SET data = CONVERT(varbinary(max), REPLICATE(CONVERT(varchar(max), 'z'), 12000)) WHERE id = 50")
+        .expect("long");
 }
 
 #[test]
