@@ -30,6 +30,8 @@ pub enum Command {
     Bench(BenchArguments),
     /// Run the whole engine on a simulated disk, from seeds: crashes, torn and lost writes, rot, full disks, I/O errors
     Simulate(SimulateArguments),
+    /// Feed a decoder mutated input: page, record, block, row, key, tsql, or all of them; or damage a disk: mutate
+    Fuzz(FuzzArguments),
     /// The child that the demo kills
     #[command(hide = true)]
     DemoWriter(DemoWriterArguments),
@@ -82,6 +84,23 @@ pub struct SimulateArguments {
     /// Go on after a violation, to see all of them
     #[arg(long)]
     pub keep_going: bool,
+}
+
+/// What is fuzzed, and for how long.
+#[derive(Debug, Clone, Args)]
+pub struct FuzzArguments {
+    /// Target
+    #[arg(default_value = "all")]
+    pub target: String,
+    /// For so long, divided among the targets
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub seconds: u64,
+    /// First seed
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// So many seeds of each target rather than for a time
+    #[arg(long, value_name = "COUNT")]
+    pub inputs: Option<u64>,
 }
 
 /// How a connection is encrypted.

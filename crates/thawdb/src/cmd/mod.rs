@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod demo;
 pub mod figures;
+pub mod fuzz;
 pub mod load;
 pub mod password;
 pub mod serve;
