@@ -329,6 +329,16 @@ impl Pool {
         }
     }
 
+    /// The LSN of a page that is in the pool; `Err` while somebody changes or loads it.
+    pub fn page_lsn(&self, file: &PoolFile, page: u32) -> Result<Option<Lsn>, ()> {
+        let word = file.table.word(page);
+        match word.try_shared() {
+            Tried::Latched(frame) => Ok(Some(header::lsn(&PageRead { pool: self, word, frame }))),
+            Tried::Busy => Err(()),
+            Tried::Absent => Ok(None),
+        }
+    }
+
     /// Ends a write that [`Self::begin_write`] began. A failed one makes the page dirty again, since `failed`.
     /// Returns whether the page has thereby become dirty and must be put on its list.
     pub fn end_write(&self, frame: u32, failed: Option<Lsn>) -> bool {
