@@ -2,7 +2,7 @@
 //!
 //! | what | measures |
 //! |---|---|
-//! | [`oltp`] | point look-ups and one-row transactions, in process and over the wire, one session and eight |
+//! | [`oltp`] | point look-ups and small transactions: over the wire beside pgbench, in process beside SQLite |
 //! | [`scan`] | whole-table queries over Votes |
 //! | [`index`] | building indexes on Votes |
 //! | [`load_votes`] | BULK INSERT of Votes from CSV and its index, with peak memory; beside PostgreSQL if asked |
