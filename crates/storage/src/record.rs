@@ -5,6 +5,7 @@
 //! logical:    2 | bytes of the transactions' half
 //! checkpoint: 3 | redo from u64 | logical from u64 | bytes of the transactions' half
 //! loose:      4 | what u8: 0 held, 1 loose, 2 loose at the checkpoint that follows | { file u16 | page u32 | tree u64 } ...
+//! dirty:      5 | { file u16 | page u32 | oldest u64 | newest u64 } ...
 //! ```
 //!
 //! 1. All changes that one mini-transaction makes to one page are one record, so "previous LSN" is the LSN that the page
@@ -19,6 +20,9 @@ const PAGE: u8 = 1;
 const LOGICAL: u8 = 2;
 const CHECKPOINT: u8 = 3;
 const LOOSE: u8 = 4;
+const DIRTY: u8 = 5;
+/// Bytes of a page in a record of dirty pages.
+const DIRTY_PAGE_BYTES: usize = 22;
 /// Bytes of a part in a record of loose parts.
 const LOOSE_PART_BYTES: usize = 14;
 
@@ -33,6 +37,26 @@ pub enum Record<'a> {
     Checkpoint(Checkpoint<'a>),
     /// Large parts that became loose, or are no longer.
     Loose(LooseParts<'a>),
+    /// Pages with changes that the device may lack at the checkpoint whose record follows.
+    Dirty(DirtyPages<'a>),
+}
+
+/// Pages with changes that the device may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirtyPages<'a>(&'a [u8]);
+
+/// A page with changes that the device may lack: an LSN not above the oldest of them, and the newest's.
+pub type MissingPage = (PageId, Lsn, Lsn);
+
+impl DirtyPages<'_> {
+    /// The pages.
+    pub fn pages(&self) -> impl Iterator<Item = MissingPage> + '_ {
+        self.0.chunks_exact(DIRTY_PAGE_BYTES).map(|page| {
+            let mut from = Decoder(page);
+            let mut read = || Ok::<_, PageOpError>((from.page_id()?, Lsn(from.u64()?), Lsn(from.u64()?)));
+            read().expect("twenty-two bytes")
+        })
+    }
 }
 
 /// What became of large parts.
@@ -130,6 +154,19 @@ pub fn loose(change: LooseChange, parts: &[(PageId, TreeId)]) -> Vec<u8> {
     out
 }
 
+/// A record of dirty pages.
+pub fn dirty(pages: &[MissingPage]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1 + pages.len() * DIRTY_PAGE_BYTES);
+    out.push(DIRTY);
+    for (page, oldest, newest) in pages {
+        out.extend_from_slice(&page.file.to_le_bytes());
+        out.extend_from_slice(&page.page.to_le_bytes());
+        out.extend_from_slice(&oldest.0.to_le_bytes());
+        out.extend_from_slice(&newest.0.to_le_bytes());
+    }
+    out
+}
+
 /// Reads a record.
 pub fn decode(bytes: &[u8]) -> Result<Record<'_>, PageOpError> {
     let mut from = Decoder(bytes);
@@ -155,6 +192,8 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, PageOpError> {
             }
             Ok(Record::Loose(LooseParts { change, parts: from.0 }))
         }
+        DIRTY if from.0.len().is_multiple_of(DIRTY_PAGE_BYTES) => Ok(Record::Dirty(DirtyPages(from.0))),
+        DIRTY => Err(PageOpError::Malformed("dirty pages are cut")),
         _ => Err(PageOpError::Malformed("unknown kind of log record")),
     }
 }
@@ -220,6 +259,11 @@ mod tests {
             assert_eq!((read.change, read.parts().collect::<Vec<_>>()), (change, parts.to_vec()));
             assert!(decode(&bytes[..bytes.len() - 1]).is_err());
         }
+        let pages = [(PageId { file: 1, page: u32::MAX }, Lsn(5), Lsn(u64::MAX)), (PageId { file: 9, page: 2 }, Lsn(0), Lsn(1))];
+        let bytes = dirty(&pages);
+        let Ok(Record::Dirty(read)) = decode(&bytes) else { panic!("a record of dirty pages") };
+        assert_eq!(read.pages().collect::<Vec<_>>(), pages);
+        assert!(decode(&bytes[..20]).is_err());
         assert!(decode(&[9]).is_err() && decode(&[]).is_err() && decode(&[4, 3]).is_err());
         let endless = [&[1, 0, 0, 0, 0, 0, 0][..], &[0; 8], &[0xff; 12]].concat();
         assert_eq!(decode(&endless), Err(PageOpError::Malformed("transaction number too long")));

@@ -105,7 +105,7 @@ fn a_full_log_says_so_and_goes_round_after_truncation() {
         let mut lsns = Vec::new();
         let end = log.append(&[b"checkpoint"], Use::Finish, &mut lsns).unwrap();
         log.flush(end).unwrap();
-        log.set_master(lsns[0], &[round]).unwrap();
+        log.set_master(lsns[0], log.scan_start_before(lsns[0]), &[round]).unwrap();
         log.truncate_before(lsns[0], "CHECKPOINT");
     }
     assert!(number > 300, "{number} groups passed through a log of 1 MB");

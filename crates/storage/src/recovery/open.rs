@@ -1,9 +1,9 @@
 //! Opening: boot page, log, analysis, files.
 
-use super::{Missing, PendingState, RecoveryListener};
+use super::{PendingState, RecoveryListener};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
-use crate::log::{Log, MasterRecord};
+use crate::log::{Log, MasterRecord, ScanStart};
 use crate::page::checksum::{Content, damage};
 use crate::page::{PAGE_BYTES, PageBytes, checksum, header};
 use crate::pool::Pool;
@@ -45,6 +45,7 @@ impl Store {
         let (log, master) = Log::open(log_file, log_config(log_spec), facts.stamp)?;
         let (state, loose) = analyse(&log, &master, copies, listener)?;
         let store = Self::assemble(name, number, env, pool, Some(log));
+        store.checkpoints.found(master.checkpoint, master.scan_from);
         store.pending.fill(state);
         store.loose.fill(loose.parts());
         for (number, spec) in &facts.files {
@@ -173,14 +174,19 @@ fn analyse(
         }
         checkpoint => read_checkpoint(log, checkpoint, listener)?,
     };
-    let mut reader = log.reader(redo_from.min(logical_from))?;
+    let scan = match master.scan_start() {
+        // Before the first checkpoint everything is looked through.
+        ScanStart { at: Lsn(0), .. } => ScanStart { at: redo_from.min(logical_from), incarnation: 0 },
+        scan => scan,
+    };
+    let mut reader = log.reader_at(scan, scan.at)?;
     while let Some((lsn, bytes)) = reader.next_record()? {
         match record::decode(bytes) {
-            Ok(Record::Page(record)) if lsn >= redo_from => {
-                let missing = state.pages.entry(record.page).or_insert(Missing { oldest: lsn, newest: lsn });
-                missing.newest = lsn;
-            }
+            Ok(Record::Page(record)) => state.add(record.page, lsn, lsn),
             Ok(Record::Logical(payload)) if lsn >= logical_from => listener.record(lsn, payload),
+            Ok(Record::Dirty(pages)) if lsn >= logical_from && lsn < checkpoint => {
+                pages.pages().for_each(|(page, oldest, newest)| state.add(page, oldest, newest));
+            }
             // An image after the checkpoint is that of one that did not come to its end.
             Ok(Record::Loose(parts)) if lsn >= logical_from && (parts.change != LooseChange::Image || lsn < checkpoint) => {
                 loose.record(&parts);

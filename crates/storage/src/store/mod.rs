@@ -63,6 +63,7 @@ pub struct Store {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) pending: Pending,
     pub(crate) loose: loose::Loose,
+    settings: background::Settings,
 }
 
 impl Store {
@@ -83,6 +84,7 @@ impl Store {
             checkpoints: Checkpoints::new(),
             pending: Pending::new(),
             loose: loose::Loose::new(),
+            settings: background::Settings::new(),
         })
     }
 

@@ -173,6 +173,8 @@ impl Run {
                 0 => database.checkpoint()?,
                 1 => database.clean()?,
                 2 => drop(database.background_turn()?),
+                // With pages still dirty: recovery must learn of them from its records.
+                3 | 4 => database.store().checkpoint()?,
                 _ => {}
             }
         }
