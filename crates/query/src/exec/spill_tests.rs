@@ -1,7 +1,7 @@
 //! Operators with a grant far too small give what they give with a large one, keep within it, and go through files.
 
 use crate::expr::{Aggregate, AggregateFunction, CompareOp};
-use crate::phys::{JoinKind, Node, NodeKind, SortKey};
+use crate::phys::{JoinKind, Node, NodeKind, SortKey, WindowFunction};
 use crate::testing::*;
 use thawdb_types::{Scalar, SqlType};
 
@@ -144,4 +144,28 @@ fn a_few_with_ties_need_little_memory() {
     let found = host.rows(&plan);
     assert_eq!((found.len(), host.spilled_bytes), (12, 0));
     assert!(found[9..].iter().all(|row| row[0] == found[9][0]));
+}
+
+#[test]
+fn row_numbers_and_ranks_hold_no_partition() {
+    let mut rows = rows(40_000, 300, 0);
+    rows.sort_by_key(|row| (row[2].as_i64().map(|n| n % 2), row[0].as_i64()));
+    let input = Box::new(values(&types(), &rows));
+    // The partition is NULL everywhere, the order is k: 300 sets of peers, begun anew at the second half.
+    let functions = vec![WindowFunction::RowNumber, WindowFunction::Rank, WindowFunction::DenseRank];
+    let order = vec![SortKey { expr: column(0, INT), descending: false }];
+    let window = NodeKind::Window { input, partition: vec![literal(Scalar::Null, INT)], order, functions };
+    let plan = node(window, &[INT, text(), INT, SqlType::BigInt, SqlType::BigInt, SqlType::BigInt]);
+    let mut host = TestHost::new("ranks");
+    host.memory_bytes = SMALL;
+    let found = host.rows(&plan);
+    let (mut rank, mut dense_rank) = (0, 0);
+    for (at, row) in found.iter().enumerate() {
+        if at == 0 || row[0] != found[at - 1][0] {
+            (rank, dense_rank) = (at as i64 + 1, dense_rank + 1);
+        }
+        let expected = [at as i64 + 1, rank, dense_rank].map(Scalar::BigInt);
+        assert_eq!(row[3..], expected, "row {at}");
+    }
+    assert_eq!((found.len(), host.spilled_bytes, host.memory_bytes_peak), (40_000, 0, 0));
 }
