@@ -14,7 +14,8 @@
 //!    ([`Pool::sweep`]).
 //! 3. A page is written from a copy taken under a shared latch; the writer flushes the log up to what the copy says
 //!    ([`Pool::begin_write`], asserted by the store before the write).
-//! 4. `place`, `recovery` and `group_end` of a frame change under the exclusive latch of its page, or while it has none.
+//! 4. `place`, `recovery` and `group_end` of a frame change under the exclusive latch of its page, or while it has none;
+//!    `group_end` is never below the LSN of a page with a log.
 //!
 //! Locks: page latches (rank 2 by use), then `BUFFER_FREE_LIST` and `BUFFER_TABLES` (5). The sweep only try-latches,
 //! so a thread that holds latches may need a frame. Loading blocks on input under the page's own latch.
@@ -28,7 +29,7 @@ pub mod word;
 
 use crate::error::StorageError;
 use crate::ids::Lsn;
-use crate::page::{PAGE_BYTES, PageBytes};
+use crate::page::{PAGE_BYTES, PageBytes, header};
 use memory::{Arena, PageTable};
 use observe::counter::{Counter, CounterKind};
 use observe::sync::{LockClass, Mutex, RwLock};
@@ -340,6 +341,16 @@ impl Pool {
         }
     }
 
+    /// The LSN of a page that is in the pool; `Err` while somebody changes or loads it.
+    pub fn page_lsn(&self, file: &PoolFile, page: u32) -> Result<Option<Lsn>, ()> {
+        let word = file.table.word(page);
+        match word.try_shared() {
+            Tried::Latched(frame) => Ok(Some(header::lsn(&PageRead { pool: self, word, frame }))),
+            Tried::Busy => Err(()),
+            Tried::Absent => Ok(None),
+        }
+    }
+
     /// Ends a write that [`Self::begin_write`] began. A failed one makes the page dirty again, since `failed`.
     /// Returns whether the page has thereby become dirty and must be put on its list.
     pub fn end_write(&self, frame: u32, failed: Option<Lsn>) -> bool {
@@ -493,12 +504,17 @@ impl Loading<'_> {
 
     fn install_exclusive(&mut self, loaded: Loaded) {
         READS.increment();
+        let lsn = header::lsn(self.bytes());
         let meta = self.pool.meta(self.frame);
         meta.place.store((u64::from(self.file.number) + 1) << 32 | u64::from(self.page), Ordering::Relaxed);
         meta.referenced.store(true, Ordering::Relaxed);
         meta.afresh.store(0, Ordering::Relaxed);
         let state = match loaded {
-            Loaded::Clean => CLEAN,
+            Loaded::Clean => {
+                // Not what the frame's last page left: a mini-transaction that fails makes this page dirty as it is.
+                meta.group_end.store(lsn.0, Ordering::Relaxed);
+                CLEAN
+            }
             Loaded::Redone { recovery, group_end, afresh } => {
                 meta.afresh.store(afresh.0, Ordering::Relaxed);
                 meta.recovery.store(recovery.0, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! | what | measures |
 //! |---|---|
-//! | [`oltp`] | point look-ups and one-row transactions, in process and over the wire, one session and eight |
+//! | [`oltp`] | point look-ups and small transactions: over the wire beside pgbench, in process beside SQLite |
 //! | [`scan`] | whole-table queries over Votes |
 //! | [`index`] | building indexes on Votes |
 //! | [`analytic`] | four analytic queries over Votes, warm and with data four times the memory; beside PostgreSQL if asked |

@@ -66,6 +66,11 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start(folder: &Path) -> Result<Self, Failure> {
+        Self::start_with(folder, "")
+    }
+
+    /// A cluster with settings besides [`SETTINGS`].
+    pub(crate) fn start_with(folder: &Path, more: &str) -> Result<Self, Failure> {
         let programs = programs()?;
         let folder = std::path::absolute(folder)?;
         std::fs::create_dir_all(&folder)?;
@@ -80,7 +85,7 @@ impl Cluster {
         let socket = format!("unix_socket_directories='{}'\n", cluster.folder.display());
         let settings = data.join("postgresql.conf");
         let before = std::fs::read_to_string(&settings)?;
-        std::fs::write(&settings, format!("{before}\n{SETTINGS}{socket}"))?;
+        std::fs::write(&settings, format!("{before}\n{SETTINGS}{socket}{more}"))?;
         let log = cluster.folder.join("log").display().to_string();
         cluster.run("pg_ctl", &["-D", &data_text, "-l", &log, "-w", "-t", "120", "start"], None)?;
         Ok(cluster)
@@ -96,7 +101,19 @@ impl Cluster {
         Ok(chown(&self.folder, Some(id("-u")?), Some(id("-g")?))?)
     }
 
-    fn run(&self, program: &str, arguments: &[&str], input: Option<&Path>) -> Result<String, Failure> {
+    /// Its folder, which its programs may write to.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Number of the server's first process, the parent of all its others.
+    pub(crate) fn server_process(&self) -> Result<u32, Failure> {
+        let path = self.folder.join("data/postmaster.pid");
+        let text = std::fs::read_to_string(&path).map_err(|e| Failure::of(path.display(), e))?;
+        text.lines().next().and_then(|line| line.parse().ok()).ok_or_else(|| Failure("postmaster.pid has no number".into()))
+    }
+
+    pub(crate) fn run(&self, program: &str, arguments: &[&str], input: Option<&Path>) -> Result<String, Failure> {
         let program = self.programs.join(program);
         let mut command = match self.as_user {
             Some(user) => {
@@ -126,6 +143,13 @@ impl Cluster {
         }
         let why = std::fs::read_to_string(&errors)?;
         Err(Failure(format!("{} failed: {}", program.display(), why.trim())))
+    }
+
+    /// Runs a statement where the server listens on a port of TCP.
+    pub(crate) fn query_at(&self, port: u16, text: &str) -> Result<String, Failure> {
+        let port = port.to_string();
+        let fixed = ["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-d", "postgres", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text];
+        self.run("psql", &fixed, None)
     }
 
     pub(crate) fn query(&self, text: &str, input: Option<&Path>) -> Result<String, Failure> {
