@@ -70,6 +70,16 @@ pub trait StatementHost: SessionInfo {
     fn temp_folder(&self) -> std::path::PathBuf {
         std::env::temp_dir()
     }
+    /// Runs a user's scalar function; the arguments have the types of its parameters.
+    fn call_function(&mut self, database: DatabaseId, function: ObjectId, arguments: Vec<Scalar>) -> Result<Scalar, SqlError> {
+        let _ = (database, arguments);
+        Err(thawdb_types::message(208, &[&function.0]))
+    }
+    /// The rows of a user's table-valued function with a body.
+    fn function_rows(&mut self, database: DatabaseId, function: ObjectId, arguments: &[Scalar]) -> Result<Vec<Vec<Scalar>>, SqlError> {
+        let _ = (database, arguments);
+        Err(thawdb_types::message(208, &[&function.0]))
+    }
     /// The environment: files and time.
     fn env(&self) -> &thawdb_device::Env;
 }

@@ -45,6 +45,14 @@ pub trait RowSource: Send + Sync + std::fmt::Debug {
         cx: &dyn crate::context::SessionInfo,
         arguments: &[thawdb_types::Scalar],
     ) -> Result<Vec<Vec<thawdb_types::Scalar>>, thawdb_types::SqlError>;
+    /// The same, for sources that have to run statements for their rows.
+    fn rows_by(
+        &self,
+        host: &mut dyn crate::context::StatementHost,
+        arguments: &[thawdb_types::Scalar],
+    ) -> Result<Vec<Vec<thawdb_types::Scalar>>, thawdb_types::SqlError> {
+        self.rows(host.session(), arguments)
+    }
 }
 
 /// One bound of an index seek: values for a prefix of the key columns.

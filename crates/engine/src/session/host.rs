@@ -126,6 +126,14 @@ impl StatementHost for SessionState {
         self.engine.config.data_folder.join(crate::instance::SORT_FOLDER)
     }
 
+    fn call_function(&mut self, database: DatabaseId, function: ObjectId, arguments: Vec<Scalar>) -> Result<Scalar, SqlError> {
+        crate::batch::function::call_scalar(self, database, function, arguments)
+    }
+
+    fn function_rows(&mut self, database: DatabaseId, function: ObjectId, arguments: &[Scalar]) -> Result<Vec<Vec<Scalar>>, SqlError> {
+        crate::batch::function::rows_of(self, database, function, arguments)
+    }
+
     fn storage_error(&self, database: DatabaseId, error: StorageError) -> SqlError {
         self.storage_failure(database, error)
     }

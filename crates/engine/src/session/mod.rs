@@ -188,6 +188,7 @@ impl Session {
             let what = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             out.message(&internal(what.unwrap_or("panic").to_owned()));
             state.frames.clear();
+            state.in_function = 0;
             let _ = state.rollback_work();
             state.ended = true;
             CallEnd { failed: true, cancelled: false }

@@ -54,6 +54,8 @@ pub(crate) struct SessionState {
     pub(crate) temp: TempTables,
     pub(crate) global_temp: Vec<ObjectId>,
     pub(crate) frames: Vec<Frame>,
+    /// Functions running within the present statement, one within the other: their statements are parts of it.
+    pub(crate) in_function: usize,
     pub(crate) owner: LockOwner,
     /// Keeps the current database from being dropped.
     pub(crate) database_owner: LockOwner,
@@ -98,6 +100,7 @@ impl SessionState {
             temp: TempTables::default(),
             global_temp: Vec::new(),
             frames: Vec::new(),
+            in_function: 0,
             statement_locks: Vec::new(),
             infos: Vec::new(),
             views: Mutex::new(&VIEWS, BTreeMap::new()),
@@ -251,6 +254,10 @@ impl SessionState {
 
     /// Begins a statement: its moment, its views, its mark.
     pub(crate) fn begin_statement(&mut self) -> Mark {
+        if self.in_function > 0 {
+            self.views.lock().remove(&VARIABLES_ID.0);
+            return Mark::default();
+        }
         self.now_ticks = ticks_of(self.engine.config.env.clock.utc_ns());
         self.views.lock().clear();
         self.transactions.mark(&self.temp)
@@ -264,6 +271,10 @@ impl SessionState {
 
     /// Ends a statement that did its work: in autocommit the work is committed.
     pub(crate) fn end_statement(&mut self) -> Result<(), SqlError> {
+        if self.in_function > 0 {
+            self.views.lock().remove(&VARIABLES_ID.0);
+            return Ok(());
+        }
         self.views.lock().clear();
         self.release_statement_locks();
         self.variable_rows.commit().map_err(|(open, error)| storage_error::plain(&open.name(), error))?;
@@ -275,6 +286,10 @@ impl SessionState {
 
     /// Ends a statement that failed: its work is taken back, to `mark` or, in autocommit, whole.
     pub(crate) fn undo_statement(&mut self, mark: &Mark) -> Result<(), SqlError> {
+        if self.in_function > 0 {
+            // The statement around the function fails with it and takes everything back.
+            return Ok(());
+        }
         self.views.lock().clear();
         self.release_statement_locks();
         let mut ignored = TempTables::default();

@@ -40,7 +40,7 @@ pub(crate) struct DatabaseTxn {
 }
 
 /// A point to which everything can be taken back.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Mark {
     databases: Vec<(i32, Savepoint, Option<Arc<DatabaseCatalog>>, usize)>,
     temp: TempTables,

@@ -21,7 +21,18 @@ impl Binder<'_> {
             self.push_ctes(with)?;
         }
         let span = insert.target.span;
-        let table = self.find_target_table(&insert.target.kind, span)?;
+        let through = match &insert.target.kind {
+            ast::DmlTargetKind::Name(name) => self.view_columns(name, &insert.target)?,
+            _ => None,
+        };
+        let (table, insert) = match through {
+            None => (self.find_target_table(&insert.target.kind, span)?, std::borrow::Cow::Borrowed(insert)),
+            Some((table, columns)) => {
+                let insert = through_view(insert, &table, &columns)?;
+                (table, std::borrow::Cow::Owned(insert))
+            }
+        };
+        let insert = &*insert;
         self.depend(&table, true);
         let targets = self.insert_targets(&table, insert, span)?;
         let (input, columns) = match &insert.source {
@@ -226,6 +237,32 @@ impl Binder<'_> {
         self.levels = levels;
         coerce::store(bound?, column.sql_type, expr.span)
     }
+}
+
+/// An INSERT through a view as one into its table: 4406 for columns that the table does not have as such.
+fn through_view(insert: &ast::Insert, table: &TableDef, columns: &[(String, Option<usize>)]) -> Result<ast::Insert, SqlError> {
+    let derived = || match &insert.target.kind {
+        ast::DmlTargetKind::Name(name) => error(4406, &[&crate::bind::scope::shown_object(name)], insert.target.span),
+        _ => error(4406, &[&""], insert.target.span),
+    };
+    let mut mapped = insert.clone();
+    let named = |at: usize, span: Span| ast::Ident { span, ..ast::Ident::new(table.columns[at].name.clone()) };
+    if insert.columns.is_empty() {
+        mapped.columns.clear();
+        for (_, at) in columns {
+            let at = at.ok_or_else(derived)?;
+            if table.columns[at].identity.is_none() && table.columns[at].sql_type != SqlType::RowVersion {
+                mapped.columns.push(named(at, insert.target.span));
+            }
+        }
+        return Ok(mapped);
+    }
+    for (slot, name) in mapped.columns.iter_mut().zip(&insert.columns) {
+        let known = columns.iter().find(|(known, _)| same_name(known, &name.text));
+        let (_, at) = known.ok_or_else(|| error(207, &[&name.text], name.span))?;
+        *slot = named(at.ok_or_else(derived)?, name.span);
+    }
+    Ok(mapped)
 }
 
 /// The expression a stored default's text says.

@@ -10,6 +10,7 @@
 
 use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, ColumnRef, Get, Rel, Top};
 use crate::bind::error::error;
+use crate::bind::objects::Object;
 use crate::bind::scope::ScopeTable;
 use crate::bind::table_ref::join;
 use crate::bind::{Binder, Clause};
@@ -20,6 +21,9 @@ use thawdb_catalog::TableDef;
 use thawdb_tsql::ast::{self, DmlTargetKind, TableRef};
 use thawdb_types::{SqlError, SqlType};
 
+/// A view's base table, and the view's columns with their positions in it.
+pub(super) type ViewColumns = (Arc<TableDef>, Vec<(String, Option<usize>)>);
+
 /// The rows a statement changes.
 pub(super) struct Target {
     pub table: Arc<TableDef>,
@@ -29,6 +33,10 @@ pub(super) struct Target {
     pub columns: Vec<ColumnRef>,
     /// What the columns are called where they can be set: in a derived table by its own names.
     pub names: Vec<(String, usize)>,
+    /// What the target is called.
+    pub name: String,
+    /// Names of the target that are computed: they cannot be set.
+    pub derived: Vec<String>,
     /// Whether other tables are joined in.
     pub joined: bool,
     /// What the target is called, among the level's tables.
@@ -51,6 +59,7 @@ impl Binder<'_> {
         let columns: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
         let position_in_table = |c: &ColumnRef| get.columns.iter().find(|(_, id)| id == c).map(|(p, _)| *p);
         let named = |c: &crate::bind::scope::ScopeColumn| position_in_table(&c.column).map(|p| (c.name.clone(), p));
+        let derived = scope.columns.iter().filter(|c| position_in_table(&c.column).is_none()).map(|c| c.name.clone()).collect();
         let names = scope.columns.iter().filter_map(named).collect();
         let locator = self.columns.add("", SqlType::varbinary(1700), false);
         if !self.expose(&mut rel, &columns, locator) {
@@ -65,7 +74,7 @@ impl Binder<'_> {
         if let Some(condition) = where_ {
             predicates.extend(self.within(Clause::Where, |b| b.bind_condition(condition))?.conjuncts());
         }
-        Ok(Target { table, rel: rel.filter(predicates), locator, columns, names, joined, position })
+        Ok(Target { table, rel: rel.filter(predicates), locator, columns, names, name: scope.name, derived, joined, position })
     }
 
     fn target_and_from(&mut self, target: &ast::DmlTarget, from: &[TableRef]) -> Result<(Rel, usize), SqlError> {
@@ -75,6 +84,13 @@ impl Binder<'_> {
                 self.level().tables = vec![crate::bind::table_ref::derived_scope(&bound.outputs, &name.name.text)];
                 return Ok((bound.rel, 0));
             }
+        }
+        if from.is_empty()
+            && let DmlTargetKind::Name(name) = &target.kind
+            && let Some((rel, scope)) = self.view_target(name, target)?
+        {
+            self.level().tables = scope;
+            return Ok((rel, 0));
         }
         if from.is_empty() {
             let table = self.find_target_table(&target.kind, target.span)?;
@@ -116,6 +132,27 @@ impl Binder<'_> {
             }
             _ => Err(error(8154, &[&table.name], target.span)),
         }
+    }
+
+    /// The rows of a target that is a view; `None` for other targets.
+    pub(super) fn view_target(
+        &mut self,
+        name: &ast::ObjectName,
+        target: &ast::DmlTarget,
+    ) -> Result<Option<crate::bind::table_ref::BoundTable>, SqlError> {
+        let Object::View { view, database, schema } = self.find_object(name)? else { return Ok(None) };
+        let named = ast::NamedTable { name: name.clone(), alias: None, system_time: None, sample: None, hints: target.hints.clone() };
+        self.view_reference(&view, (database, &schema), &named).map(Some)
+    }
+
+    /// The table behind a view that rows are inserted through, and the position in it of each of the view's columns; `None`
+    /// for a column that is computed.
+    pub(super) fn view_columns(&mut self, name: &ast::ObjectName, target: &ast::DmlTarget) -> Result<Option<ViewColumns>, SqlError> {
+        let Some((rel, scope)) = self.view_target(name, target)? else { return Ok(None) };
+        let get = base_of(&rel, &scope[0], target.span)?;
+        let position = |column: ColumnRef| get.columns.iter().find(|(_, id)| *id == column).map(|(at, _)| *at);
+        let columns = scope[0].columns.iter().map(|c| (c.name.clone(), position(c.column))).collect();
+        Ok(Some((get.table, columns)))
     }
 
     fn find_in_from(&mut self, target: &ast::DmlTarget) -> Result<Option<usize>, SqlError> {
