@@ -15,6 +15,7 @@ pub mod exec;
 pub mod explain;
 pub mod expr;
 pub mod functions;
+pub mod locking;
 pub mod optimize;
 pub mod phys;
 

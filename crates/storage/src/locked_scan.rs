@@ -163,7 +163,7 @@ impl Txn {
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
         let newest = view::newest_writer(&self.database, info, key)?;
         let changed = newest.is_some_and(|writer| self.is_others(writer) && now.sees(writer) && !snapshot.sees(writer));
-        if changed { Err(StorageError::SnapshotConflict) } else { Ok(()) }
+        if changed { Err(StorageError::SnapshotConflict { tree: info.id }) } else { Ok(()) }
     }
 }
 
@@ -291,7 +291,7 @@ impl LockingScan {
         for &slot in chosen {
             let writer = Version::of(&leaf.entry(slot), creator).writer;
             if txn.snapshot.as_ref().is_some_and(|snapshot| txn.is_others(writer) && view.sees(writer) && !snapshot.sees(writer)) {
-                return Err(StorageError::SnapshotConflict);
+                return Err(StorageError::SnapshotConflict { tree: self.tree.id });
             }
             let before = rows.block.len();
             self.list(&mut rows, slot, &view)?;

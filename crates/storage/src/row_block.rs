@@ -29,7 +29,7 @@ struct RowAt {
 }
 
 /// The visible rows of one leaf, copied out of the page.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct RowBlock {
     page: Option<Box<PageBytes>>,
     side: Vec<u8>,
@@ -86,6 +86,15 @@ impl RowBlock {
         let (key, value) = (block.spell(&[key]), block.spell(&[value]));
         block.push_row(key, value, large);
         block
+    }
+
+    /// Keeps the rows whose number `keep` accepts; they are numbered anew.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        let mut row = 0;
+        self.rows.retain(|_| {
+            row += 1;
+            keep(row - 1)
+        });
     }
 
     /// Takes a copy of `page`, without rows yet.

@@ -149,6 +149,16 @@ impl Txn {
         self.snapshot = Some(view.visibility().clone());
     }
 
+    /// Another level than SNAPSHOT: rows are written whoever changed them before.
+    pub fn leave_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+
+    /// What a deadlock would cost it: changes to be undone.
+    pub fn undo_count(&self) -> u64 {
+        self.undo.entry_count()
+    }
+
     /// Its id, given now if it has none.
     pub(crate) fn ensure_id(&mut self) -> Result<TxnId, StorageError> {
         if self.failed {
@@ -352,7 +362,7 @@ impl Txn {
         if let Some(snapshot) = &self.snapshot
             && view::newest_writer(&self.database, &info, key)?.is_some_and(|writer| view.sees(writer) && !snapshot.sees(writer))
         {
-            return Err(StorageError::SnapshotConflict);
+            return Err(StorageError::SnapshotConflict { tree });
         }
         view::row_of(&self.database, &info, key, &view)
     }

@@ -71,8 +71,6 @@ fn resource_type(kind: ResourceKind) -> &'static str {
 }
 
 fn locks(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
-    let owners = session.engine.sessions.owners();
-    let of_owner = |owner: u64| owners.iter().find(|(known, _)| *known == owner).map_or(0, |(_, session)| i32::from(*session));
     let row = |lock: thawdb_storage::locks::LockInfo| {
         let status = match lock.status {
             LockStatus::Grant => "GRANT",
@@ -91,7 +89,7 @@ fn locks(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
             text(status),
             small(1),
             int(0),
-            int(of_owner(lock.owner)),
+            int(lock.party.session_id().unwrap_or(0)),
             int(0),
             int(0),
             text("TRANSACTION"),

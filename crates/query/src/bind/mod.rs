@@ -164,7 +164,7 @@ impl<'c> Binder<'c> {
 
     pub(crate) fn depend(&mut self, table: &TableDef, writes: bool) {
         let catalog_version = self.catalog(table.database).map_or(0, |c| c.version);
-        self.dependencies.push(Dependency { database: table.database, catalog_version, table: table.id, writes });
+        self.dependencies.push(Dependency { database: table.database, catalog_version, table: table.id, writes, whole: false });
     }
 
     pub(crate) fn level(&mut self) -> &mut Level {

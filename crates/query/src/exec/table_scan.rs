@@ -16,15 +16,17 @@ use crate::eval::select;
 use crate::exec::batch::{BATCH_ROWS, Rows};
 use crate::exec::correlation::visit_operands;
 use crate::exec::decode::{ReadError, Wanted, decode};
+use crate::exec::locked_rows::LockedRead;
 use crate::exec::seek::{Span, spans};
 use crate::exec::{Batch, Cx, Operator};
 use crate::expr::{Expr, ExprKind};
+use crate::locking::{LockHints, ReadPlan};
 use crate::phys::SeekRange;
 use arrow_array::{ArrayRef, NullArray};
 use arrow_buffer::BooleanBuffer;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnPlace, TableDef, TreeLayout};
+use thawdb_catalog::{ColumnPlace, DatabaseId, ObjectId, TableDef, TreeLayout};
 use thawdb_storage::{ReadView, RowBlock, Scan, ScanDirection, StorageError};
 use thawdb_types::SqlError;
 use thawdb_types::key::Damage;
@@ -37,6 +39,7 @@ pub(super) struct ScanSpec<'p> {
     pub(super) columns: &'p [usize],
     pub(super) residual: Option<&'p Expr>,
     pub(super) backward: bool,
+    pub(super) locking: LockHints,
 }
 
 pub(super) struct TableScan<'p> {
@@ -51,6 +54,13 @@ pub(super) struct TableScan<'p> {
     spans: VecDeque<Span>,
     scan: Option<Scan>,
     batch_rows: usize,
+    /// The read, if it is one under locks.
+    locked: Option<LockedRead>,
+    /// Which rows of the last batch the predicate kept, of a read under locks.
+    kept: Option<BooleanBuffer>,
+    /// Rows that will be asked for at most, and how many have been given.
+    goal: u64,
+    given: u64,
 }
 
 impl<'p> TableScan<'p> {
@@ -71,15 +81,59 @@ impl<'p> TableScan<'p> {
         if let Some(residual) = spec.residual {
             columns_of(residual, &mut residual_columns);
         }
-        Self { spec, layout, rows_layout, wanted, residual_columns, view: None, spans: VecDeque::new(), scan: None, batch_rows: 1 }
+        Self { spec, layout, rows_layout, wanted, residual_columns, view: None, spans: VecDeque::new(), scan: None, batch_rows: 1, locked: None, kept: None, goal: u64::MAX, given: 0 }
     }
 
-    /// The view this execution reads by, taken at the first opening.
-    fn view(&mut self, cx: &Cx<'p, '_>) -> Result<ReadView, SqlError> {
+    /// The view this execution reads by, taken at the first opening. Reads under locks have it for what is shared.
+    fn view(&mut self, cx: &mut Cx<'p, '_>) -> Result<ReadView, SqlError> {
         if self.view.is_none() {
-            self.view = Some(cx.host.read_view(self.spec.table.database)?);
+            let database = self.spec.table.database;
+            let plan = self.spec.read_plan(cx)?;
+            if let ReadPlan::Locks { locks, gives_back } = plan {
+                // The transaction begins before the view: the view is to see what it changed before.
+                cx.host.txn(database)?;
+                self.locked = Some(LockedRead::new(locks, gives_back, self.spec.table.indexes[self.spec.index].tree));
+            }
+            let view = cx.host.read_view(database)?;
+            self.view = Some(if plan == ReadPlan::Uncommitted { view.uncommitted() } else { view });
         }
         Ok(self.view.clone().expect("taken above"))
+    }
+
+    /// The next rows of a read under locks, decoded; `None` at the end.
+    fn next_locked(&mut self, view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        let database = self.spec.table.database;
+        let mut locked = self.locked.take().expect("a read under locks");
+        let goal = usize::try_from(self.goal.saturating_sub(self.given)).unwrap_or(usize::MAX);
+        let look_up = self.rows_layout.is_some().then(|| (self.spec.table.rows().tree, &self.layout));
+        let mut spans = std::mem::take(&mut self.spans);
+        let next_span = || {
+            let span = if self.spec.backward { spans.pop_back() } else { spans.pop_front() };
+            span.map(|span| {
+                let one_row = self.is_one_row(&span);
+                (span, one_row)
+            })
+        };
+        let found = cx.host.txn(database)?;
+        let fetched = locked.fetch(found, goal, self.spec.backward, next_span, look_up);
+        self.spans = spans;
+        if !fetched.map_err(|error| cx.host.storage_error(database, error))? {
+            self.locked = Some(locked);
+            return Ok(None);
+        }
+        let blocks = [locked.block()];
+        self.locked = Some(locked);
+        self.kept = None;
+        let decoded = self.decode_batch(&blocks, view, cx);
+        let locked = self.locked.as_mut().expect("put back above");
+        let [block] = blocks;
+        locked.restore(block);
+        if let Some(kept) = &self.kept {
+            locked.give_back(cx.host.txn(database)?, kept);
+        }
+        let batch = decoded.map_err(|failure| failure.to_sql(database, cx))?;
+        self.given += batch.rows as u64;
+        Ok(Some(batch))
     }
 
     /// Whether `span` is one key of a unique first index.
@@ -150,6 +204,7 @@ impl<'p> TableScan<'p> {
                 columns[at] = decode(&self.layout, &self.wanted[at], blocks, None, view)?;
             }
             let keep = select(residual, &Batch { columns: columns.clone(), rows }, cx)?;
+            self.kept = self.locked.is_some().then(|| keep.clone());
             if keep.count_set_bits() < rows {
                 for &at in &self.residual_columns {
                     let only = Batch { columns: vec![columns[at].clone()], rows };
@@ -163,6 +218,7 @@ impl<'p> TableScan<'p> {
         match self.spec.residual.filter(|_| residual_looks_up) {
             Some(residual) => {
                 let keep = select(residual, &batch, cx)?;
+                self.kept = self.locked.is_some().then(|| keep.clone());
                 Ok(batch.filter(&keep))
             }
             None => Ok(batch),
@@ -175,19 +231,20 @@ impl<'p> TableScan<'p> {
 
     /// Decodes every column that the residual predicate has not decoded yet.
     fn decode_rest(
-        &self,
+        &mut self,
         blocks: &[RowBlock],
         picks: Option<&[(u32, u32)]>,
         columns: &mut [ArrayRef],
         all: bool,
         view: &ReadView,
     ) -> Result<(), ReadError> {
-        let found = match &self.rows_layout {
-            Some(_) => match picks {
+        let found = match (&self.rows_layout, &mut self.locked) {
+            (Some(_), Some(locked)) => locked.looked_up(picks),
+            (Some(_), None) => match picks {
                 Some(picks) => self.look_up(blocks, picks, view)?,
                 None => self.look_up(blocks, &every_row(blocks), view)?,
             },
-            None => Vec::new(),
+            (None, _) => Vec::new(),
         };
         for (at, wanted) in self.wanted.iter().enumerate() {
             if !all && self.residual_columns.contains(&at) {
@@ -202,6 +259,12 @@ impl<'p> TableScan<'p> {
             };
         }
         Ok(())
+    }
+
+    /// Whether this scan locks the rows themselves for update as it reads them.
+    pub(super) fn locks_rows(&self, cx: &Cx<'p, '_>) -> Result<bool, SqlError> {
+        let locks = matches!(self.spec.read_plan(cx)?, ReadPlan::Locks { locks, .. } if locks.keep);
+        Ok(locks && (self.spec.index == 0 || self.rows_layout.is_some()))
     }
 
     /// The newest state of one row as this scan would put it out; `None` if it lies outside the ranges or the residual
@@ -245,6 +308,28 @@ impl<'p> TableScan<'p> {
 enum Failure {
     Read(ReadError),
     Sql(SqlError),
+}
+
+impl Failure {
+    fn to_sql(self, database: DatabaseId, cx: &Cx<'_, '_>) -> SqlError {
+        match self {
+            Self::Read(error) => cx.host.storage_error(database, error.0),
+            Self::Sql(error) => error,
+        }
+    }
+}
+
+impl ScanSpec<'_> {
+    /// Whether and how this scan locks what it reads.
+    pub(super) fn read_plan(&self, cx: &Cx<'_, '_>) -> Result<ReadPlan, SqlError> {
+        if self.table.id < ObjectId(0) {
+            // A temporary table or table variable is its session's alone.
+            return Ok(ReadPlan::Versions);
+        }
+        let (level, versions) = cx.host.read_level(self.table.database)?;
+        let keyed = self.index != 0 || !self.table.indexes[0].keys.is_empty();
+        self.locking.plan(level, versions, keyed)
+    }
 }
 
 impl From<ReadError> for Failure {
@@ -302,6 +387,10 @@ impl<'p> Operator<'p> for TableScan<'p> {
         self.view(cx)?;
         self.scan = None;
         self.batch_rows = 1;
+        self.given = 0;
+        if let Some(locked) = &mut self.locked {
+            locked.begin_anew();
+        }
         self.spans = match self.spec.ranges {
             [] => VecDeque::from([Span::everything()]),
             ranges => spans(ranges, self.layout.own_key(), cx)?.into(),
@@ -309,11 +398,21 @@ impl<'p> Operator<'p> for TableScan<'p> {
         Ok(())
     }
 
+    fn row_goal(&mut self, rows: u64) {
+        self.goal = rows;
+    }
+
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         let database = self.spec.table.database;
         let view = self.view.clone().expect("opened before");
         loop {
             cx.host.check_cancelled()?;
+            if self.locked.is_some() {
+                match self.next_locked(&view, cx)? {
+                    Some(batch) if batch.rows == 0 => continue,
+                    other => return Ok(other),
+                }
+            }
             if self.wanted.is_empty() && self.spec.residual.is_none() {
                 let rows = self.count(&view).map_err(|e| cx.host.storage_error(database, e))?;
                 return Ok((rows > 0).then(|| Batch::new(Vec::new(), rows)));
@@ -322,10 +421,7 @@ impl<'p> Operator<'p> for TableScan<'p> {
             if blocks.is_empty() {
                 return Ok(None);
             }
-            let batch = self.decode_batch(&blocks, &view, cx).map_err(|failure| match failure {
-                Failure::Read(error) => cx.host.storage_error(database, error.0),
-                Failure::Sql(error) => error,
-            })?;
+            let batch = self.decode_batch(&blocks, &view, cx).map_err(|failure| failure.to_sql(database, cx))?;
             if batch.rows > 0 {
                 return Ok(Some(batch));
             }

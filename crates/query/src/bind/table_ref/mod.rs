@@ -6,6 +6,8 @@
 mod derived;
 mod table;
 
+pub(crate) use table::apply_hint;
+
 use super::Binder;
 use super::error::{error, not_built};
 use super::scope::ScopeTable;
