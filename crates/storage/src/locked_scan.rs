@@ -159,7 +159,7 @@ impl Txn {
     }
 
     /// Under a snapshot, a row locked for update must be the one the snapshot sees.
-    fn check_snapshot(&self, info: &TreeInfo, key: &[u8], now: &Visibility) -> Result<(), StorageError> {
+    pub(crate) fn check_snapshot(&self, info: &TreeInfo, key: &[u8], now: &Visibility) -> Result<(), StorageError> {
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
         let newest = view::newest_writer(&self.database, info, key)?;
         let changed = newest.is_some_and(|writer| self.is_others(writer) && now.sees(writer) && !snapshot.sees(writer));

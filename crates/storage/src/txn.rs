@@ -359,11 +359,7 @@ impl Txn {
         self.lock_key(place, key, LockMode::U)?;
         let info = self.trees[place].info.clone();
         let view = self.database.commits.view(self.id);
-        if let Some(snapshot) = &self.snapshot
-            && view::newest_writer(&self.database, &info, key)?.is_some_and(|writer| view.sees(writer) && !snapshot.sees(writer))
-        {
-            return Err(StorageError::SnapshotConflict { tree });
-        }
+        self.check_snapshot(&info, key, &view)?;
         view::row_of(&self.database, &info, key, &view)
     }
 

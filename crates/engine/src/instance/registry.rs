@@ -47,6 +47,10 @@ pub(crate) struct SessionFacts {
     /// Text of the running batch.
     pub(crate) text: Arc<str>,
     pub(crate) transaction_count: i32,
+    /// The open transaction, as its client calls it; 0 if there is none.
+    pub(crate) transaction_id: u64,
+    pub(crate) transaction_name: String,
+    pub(crate) transaction_begin: i64,
     pub(crate) isolation: u8,
     pub(crate) lock_timeout_ms: i32,
     pub(crate) row_count: i64,

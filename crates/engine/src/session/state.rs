@@ -233,7 +233,8 @@ impl SessionState {
     pub(crate) fn lock(&mut self, resource: Resource, mode: LockMode, for_statement: bool) -> Result<(), SqlError> {
         let timeout = self.lock_timeout();
         let cancel = self.cancel.clone();
-        let wait = LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: self.transactions.cost() };
+        let wait =
+            LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: self.transactions.cost() };
         let newly = self.owner.held(resource).is_none();
         let id = self.ticket.id;
         self.engine.locks.acquire(&mut self.owner, resource, mode, wait).map_err(|error| match error {
@@ -312,7 +313,14 @@ impl SessionState {
 
     /// Lets others see the transaction count.
     pub(crate) fn note_transaction(&self) {
-        self.ticket.facts.lock().transaction_count = i32::try_from(self.transactions.count).unwrap_or(i32::MAX);
+        let (now, transactions) = (self.engine.now_datetime(), &self.transactions);
+        let mut facts = self.ticket.facts.lock();
+        facts.transaction_count = i32::try_from(transactions.count).unwrap_or(i32::MAX);
+        if facts.transaction_id != transactions.descriptor {
+            facts.transaction_id = transactions.descriptor;
+            facts.transaction_name = transactions.name.clone().unwrap_or_default();
+            facts.transaction_begin = now;
+        }
     }
 }
 

@@ -14,6 +14,8 @@
 mod anomalies;
 mod calls;
 mod engine;
+mod histories;
+mod locking;
 mod nonsense;
 mod script;
 mod sessions;

@@ -109,7 +109,8 @@ impl LockedRead {
         let locks = ReadLocks { ranges: false, ..self.locks };
         let mut there = vec![false; self.rows.block.len()];
         for (row, there) in there.iter_mut().enumerate() {
-            let key = layout.row_key(self.rows.block.key(row)).map_err(|damage| StorageError::Bug(format!("an index entry: {damage:?}")))?;
+            let key =
+                layout.row_key(self.rows.block.key(row)).map_err(|damage| StorageError::Bug(format!("an index entry: {damage:?}")))?;
             let mut read = txn.read_locked(tree, key, locks)?;
             if !read.block.is_empty() {
                 *there = true;

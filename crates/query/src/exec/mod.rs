@@ -241,14 +241,14 @@ fn build_change_input<'p>(input: &'p Node, table: &TableDef, changed: Option<&[u
 fn scan_spec(node: &Node) -> Option<table_scan::ScanSpec<'_>> {
     match &node.kind {
         NodeKind::TableScan { table, index, ranges, columns, residual, backward, locking } => Some(table_scan::ScanSpec {
-                table,
-                index: *index,
-                ranges,
-                columns,
-                residual: residual.as_ref(),
-                backward: *backward,
-                locking: *locking,
-            }),
+            table,
+            index: *index,
+            ranges,
+            columns,
+            residual: residual.as_ref(),
+            backward: *backward,
+            locking: *locking,
+        }),
         _ => None,
     }
 }

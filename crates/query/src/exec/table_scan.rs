@@ -81,7 +81,21 @@ impl<'p> TableScan<'p> {
         if let Some(residual) = spec.residual {
             columns_of(residual, &mut residual_columns);
         }
-        Self { spec, layout, rows_layout, wanted, residual_columns, view: None, spans: VecDeque::new(), scan: None, batch_rows: 1, locked: None, kept: None, goal: u64::MAX, given: 0 }
+        Self {
+            spec,
+            layout,
+            rows_layout,
+            wanted,
+            residual_columns,
+            view: None,
+            spans: VecDeque::new(),
+            scan: None,
+            batch_rows: 1,
+            locked: None,
+            kept: None,
+            goal: u64::MAX,
+            given: 0,
+        }
     }
 
     /// The view this execution reads by, taken at the first opening. Reads under locks have it for what is shared.
