@@ -36,7 +36,7 @@ use observe::sync::{LockClass, Mutex, RwLock};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use thawdb_device::Env;
+use thawdb_device::{BackgroundWork, Env};
 use thawdb_observe as observe;
 
 pub use crate::spec::{DatabaseSpec, TreeSpec};
@@ -196,6 +196,8 @@ impl Database {
             }
         }
         self.versions.inherit(segments);
+        let loose = self.store.loose.all().into_iter();
+        self.cleaner.free_large(loose.map(|(root, tree)| (tree, crate::large::reference(root, tree))).collect());
         Ok(())
     }
 
@@ -245,9 +247,12 @@ impl Database {
         self.store.checkpoint()
     }
 
-    /// Starts the work that goes on while nobody asks: redo after a crash, writing back, checkpoints, tidying. For real
-    /// instances; simulations call [`Database::background_turn`] themselves.
+    /// Starts the work that goes on while nobody asks: redo after a crash, writing back, checkpoints, tidying. Where the
+    /// environment steps it, nothing is started, and [`Database::background_turn`] is called instead.
     pub fn start_background(self: &Arc<Self>) {
+        if self.store.env().background == BackgroundWork::Stepped {
+            return;
+        }
         let mut running = self.background.lock();
         if running.is_none() {
             *running = Some((Background::start(&self.store), crate::cleaner::CleanerThread::start(self)));

@@ -82,6 +82,18 @@ impl Leaves {
     }
 }
 
+impl LockedRows {
+    /// Keeps the rows whose number `keep` accepts; they are numbered anew.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        let mut row = 0;
+        self.fresh.retain(|_| {
+            row += 1;
+            keep(row - 1)
+        });
+        self.block.retain_listed(keep);
+    }
+}
+
 impl Txn {
     /// What a locking read of the running statement sees now: all that is committed, and this transaction's changes of
     /// statements before.
@@ -309,7 +321,7 @@ impl LockingScan {
 
     fn list(&self, rows: &mut LockedRows, slot: usize, view: &Visibility) -> Result<(), StorageError> {
         let mut older = |pointer: u64, out: &mut Vec<u8>| VersionStore::read(&self.database.store, pointer, out);
-        rows.block.list(slot..slot + 1, false, view, &mut older)
+        rows.block.list_one(slot, view, &mut older)
     }
 
     fn in_order(&self, slots: &Range<usize>) -> Box<dyn Iterator<Item = usize>> {

@@ -125,6 +125,7 @@ pub(crate) fn push_versions(
     database: &Database,
     mini: &mut Mini<'_>,
     edit: &mut RowEdit,
+    tree: TreeId,
     pusher: TxnId,
     has_large: bool,
 ) -> Result<(), StorageError> {
@@ -134,6 +135,8 @@ pub(crate) fn push_versions(
             edit.tag = edit.tag.map(|tag| VersionTag { version: edit.record_at, ..tag });
         }
     }
+    // What the entry gives up is in nobody's hands from this group on.
+    mini.loosen(tree, &edit.freed_large);
     if edit.restores != 0 {
         VersionStore::mark_restored(mini, edit.restores)?;
     }
@@ -209,6 +212,10 @@ impl RowEditor<'_, '_> {
                 edit.payload.extend_from_slice(self.inline);
                 edit.large.extend_from_slice(self.large);
             }
+        }
+        if let Some(dead) = version.filter(|version| !plan.again && plan.before == Before::At(0) && !version.large.is_empty()) {
+            // A ghost that everybody sees as one, and that no version will remember.
+            edit.freed_large.extend_from_slice(dead.large);
         }
         edit.linked = plan.before == Before::Pushed;
         let pointer = if let Before::At(pointer) = plan.before { pointer } else { 0 };
@@ -349,8 +356,9 @@ impl Editor for RowEditor<'_, '_> {
             if let Some(along) = &mut self.along {
                 along(mini, edit)?;
             }
+            mini.hold_parts(self.tree, self.large);
         }
-        push_versions(self.database, mini, edit, self.me, self.state.record_has_large)
+        push_versions(self.database, mini, edit, self.tree, self.me, self.state.record_has_large)
     }
 
     fn done(&mut self, leaf: PageId, edit: &RowEdit) {
@@ -415,7 +423,7 @@ impl Editor for UndoEditor<'_> {
     }
 
     fn push(&mut self, mini: &mut Mini<'_>, edit: &mut RowEdit) -> Result<(), StorageError> {
-        push_versions(self.database, mini, edit, self.me, false)
+        push_versions(self.database, mini, edit, self.tree, self.me, false)
     }
 
     fn done(&mut self, _leaf: PageId, edit: &RowEdit) {

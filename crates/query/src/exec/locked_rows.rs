@@ -55,7 +55,7 @@ impl LockedRead {
     }
 
     /// The rows looked up for the entries at `picks`.
-    pub(super) fn looked_up(&mut self, picks: Option<&[(u32, u32)]>) -> Vec<RowBlock> {
+    pub(super) fn looked_up(&self, picks: Option<&[(u32, u32)]>) -> Vec<RowBlock> {
         let take = |row: usize| self.found[row].0.clone();
         match picks {
             Some(picks) => picks.iter().map(|&(_, row)| take(row as usize)).collect(),
@@ -120,9 +120,7 @@ impl LockedRead {
                 txn.unlock_read(self.tree, self.rows.block.key(row));
             }
         }
-        let mut kept = there.iter();
-        self.rows.fresh.retain(|_| *kept.next().unwrap_or(&true));
-        self.rows.block.retain(|row| there[row]);
+        self.rows.retain(|row| there[row]);
         Ok(())
     }
 

@@ -37,6 +37,7 @@ pub(super) struct Sweep {
 /// Gives a row of an aborted writer back.
 struct GiveBack<'a> {
     database: &'a Database,
+    tree: TreeId,
     freed: &'a mut Vec<u8>,
 }
 
@@ -65,7 +66,7 @@ impl Editor for GiveBack<'_> {
     }
 
     fn push(&mut self, mini: &mut Mini<'_>, edit: &mut RowEdit) -> Result<(), StorageError> {
-        push_versions(self.database, mini, edit, TxnId(0), false)
+        push_versions(self.database, mini, edit, self.tree, TxnId(0), false)
     }
 
     fn done(&mut self, _leaf: PageId, edit: &RowEdit) {
@@ -162,7 +163,7 @@ impl Database {
             if info.id == Self::UNITS_TREE {
                 self.free_aborted_tree(key)?;
             }
-            let mut editor = GiveBack { database: self, freed: &mut freed };
+            let mut editor = GiveBack { database: self, tree: info.id, freed: &mut freed };
             let tree = crate::btree::Tree { finishing: true, ..self.system_tree(info) };
             tree.edit(key, &mut edit, &self.settler(info.id), &mut editor)?;
         }
