@@ -328,7 +328,7 @@ impl Editor for RowEditor<'_, '_> {
                     if self.snapshot.is_some_and(|view| !view.sees(version.writer))
                         && !(self.change == Change::Insert && !version.ghost) =>
                 {
-                    return Err(StorageError::SnapshotConflict);
+                    return Err(StorageError::SnapshotConflict { tree: self.tree });
                 }
                 Fate::Committed => {}
             }

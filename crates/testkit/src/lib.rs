@@ -2,5 +2,6 @@
 
 pub mod crash;
 pub mod fuzz;
+pub mod history;
 pub mod mutate;
 pub mod simulate;

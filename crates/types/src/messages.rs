@@ -239,6 +239,7 @@ catalogue! {
     615 21 1 DATABASE_TABLE_NOT_FOUND "Could not find database ID %d, name '%.*ls'. The database may be offline. Wait a few minutes and try again."
     622 16 3 FILEGROUP_NO_FILES "The filegroup \"%.*ls\" has no files assigned to it. Tables, indexes, text columns, ntext columns, and image columns cannot be populated on this filegroup until a file is added."
     628 13 0 SAVE_WITHOUT_TRANSACTION "Cannot issue SAVE TRANSACTION when there is no active transaction."
+    650 16 1 READPAST_LEVEL "You can only specify the READPAST lock in the READ COMMITTED or REPEATABLE READ isolation levels."
     666 16 2 UNIQUIFIER_EXCEEDED "The maximum system-generated unique value for a duplicate group was exceeded for index with partition ID %I64d. Dropping and re-creating the index may resolve this; otherwise, use another clustering key."
     701 17 123 INSUFFICIENT_MEMORY "There is insufficient system memory in resource pool '%ls' to run this query."
     802 17 0 BUFFER_POOL_MEMORY "There is insufficient memory available in the buffer pool."
