@@ -19,6 +19,8 @@ mod json;
 pub mod optimize;
 pub mod phys;
 
+mod xml;
+
 #[cfg(test)]
 mod sql_tests;
 #[cfg(test)]
