@@ -16,6 +16,7 @@ pub mod explain;
 pub mod expr;
 pub mod functions;
 mod json;
+pub mod locking;
 pub mod optimize;
 pub mod phys;
 

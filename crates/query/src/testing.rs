@@ -309,7 +309,7 @@ pub(crate) fn scan(table: &Arc<TableDef>, index: usize, columns: &[usize]) -> No
         columns: columns.to_vec(),
         residual: None,
         backward: false,
-        for_update: false,
+        locking: crate::locking::LockHints::default(),
     };
     node(kind, &types)
 }

@@ -32,6 +32,7 @@ mod insert;
 mod key_table;
 mod keys;
 mod limit;
+mod locked_rows;
 mod merge_join;
 mod nested_loop;
 mod pairs;
@@ -79,6 +80,10 @@ pub trait Operator<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError>;
     /// The next rows, at least one; `None` at the end.
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError>;
+    /// Told before `open`: no more than so many rows will be asked for. What locks rows locks no more ahead.
+    fn row_goal(&mut self, rows: u64) {
+        let _ = rows;
+    }
 }
 
 /// An operator whose type does not matter.
@@ -244,9 +249,15 @@ fn build_change_input<'p>(input: &'p Node, table: &TableDef, changed: Option<&[u
 /// What a scan node asks for.
 fn scan_spec(node: &Node) -> Option<table_scan::ScanSpec<'_>> {
     match &node.kind {
-        NodeKind::TableScan { table, index, ranges, columns, residual, backward, for_update: _ } => {
-            Some(table_scan::ScanSpec { table, index: *index, ranges, columns, residual: residual.as_ref(), backward: *backward })
-        }
+        NodeKind::TableScan { table, index, ranges, columns, residual, backward, locking } => Some(table_scan::ScanSpec {
+            table,
+            index: *index,
+            ranges,
+            columns,
+            residual: residual.as_ref(),
+            backward: *backward,
+            locking: *locking,
+        }),
         _ => None,
     }
 }

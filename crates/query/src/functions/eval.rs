@@ -134,6 +134,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("NCHAR", text::nchar),
     ("NEWID", misc::newid),
     ("NEWSEQUENTIALID", misc::newsequentialid),
+    ("NEXT VALUE FOR", misc::ask_session),
     ("NULLIF", misc::nullif),
     ("OBJECTPROPERTY", misc::ask_session),
     ("OBJECTPROPERTYEX", misc::ask_session),

@@ -5,5 +5,6 @@ mod crash;
 mod large;
 mod model;
 mod read_ahead;
+mod rollback;
 mod threads;
 mod world;

@@ -7,6 +7,8 @@ mod built_in;
 mod derived;
 mod table;
 
+pub(crate) use table::apply_hint;
+
 use super::Binder;
 use super::error::{error, not_built};
 use super::scope::ScopeTable;

@@ -131,6 +131,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "NCHAR", arguments: &[Int], required: 1, most: 1, result: T(NCHAR_1), nulls: Maybe, class: Deterministic },
     Signature { name: "NEWID", arguments: &[], required: 0, most: 0, result: T(SqlType::UniqueIdentifier), nulls: Never, class: Volatile },
     Signature { name: "NEWSEQUENTIALID", arguments: &[], required: 0, most: 0, result: T(SqlType::UniqueIdentifier), nulls: Never, class: Volatile },
+    Signature { name: "NEXT VALUE FOR", arguments: &[Int, Int], required: 2, most: 2, result: T(SqlType::BigInt), nulls: Maybe, class: Volatile },
     Signature { name: "OBJECTPROPERTY", arguments: &[Int, Unicode], required: 2, most: 2, result: T(SqlType::Int), nulls: Maybe, class: Stable },
     Signature { name: "OBJECTPROPERTYEX", arguments: &[Int, Unicode], required: 2, most: 2, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "OBJECT_DEFINITION", arguments: &[Int], required: 1, most: 1, result: T(SqlType::NVARCHAR_MAX), nulls: Maybe, class: Stable },
