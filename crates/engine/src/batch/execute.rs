@@ -22,10 +22,12 @@ use crate::rows;
 use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
 use crate::session::state::SessionState;
+use std::sync::Arc;
 use thawdb_tsql::ast::{
-    Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Query, QueryBody, StmtKind,
+    Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter as ParameterSyntax, Query,
+    QueryBody, StmtKind,
 };
-use thawdb_tsql::{ParseOptions, SyntaxError, parse_batch};
+use thawdb_tsql::{ParseOptions, SyntaxError};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
 
 /// Who runs a text: decides what a scope gives back and how it counts.
@@ -120,7 +122,9 @@ fn leave_scope(mut failure: Failure, caller: Caller) -> Failure {
 
 fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Result<Option<i32>, Failure> {
     let options = ParseOptions { quoted_identifier: session.options.quoted_identifier };
-    let batch = parse_batch(text, &options);
+    let engine = session.engine.clone();
+    let parsed = engine.plans.texts.batch(text, &options);
+    let batch = &parsed.batch;
     if let Some((last, earlier)) = batch.errors.split_last() {
         if !session.frame().guarded {
             earlier.iter().for_each(|error| out.message(&syntax_error(error)));
@@ -132,7 +136,7 @@ fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Res
     }
     let program = Program::new(&batch.statements).map_err(Failure::compile)?;
     declare_all(session, &program).map_err(Failure::compile)?;
-    Interpreter { session, out, text, at: 0, guarded: false }.run(&program)
+    Interpreter { session, out, text, parsed: &parsed, at: 0, guarded: false }.run(&program)
 }
 
 /// Declares every variable of a program, each from its own step on: 134 for one declared twice.
@@ -277,7 +281,8 @@ pub(crate) fn run_with_parameters(
     arguments: &[Argument],
     mut frame: Frame,
 ) -> Result<(i32, Vec<(usize, Variable)>), Failure> {
-    let outputs = bind_parameters(&mut frame, text, declarations, arguments)?;
+    let declared = declared(session, declarations)?;
+    let outputs = bind_parameters(&mut frame, text, declarations, &declared, arguments)?;
     let before = session.transactions.count;
     let (status, frame) = run_scope(session, out, text, frame, Caller::Procedure)?;
     if session.transactions.count != before {
@@ -288,17 +293,26 @@ pub(crate) fn run_with_parameters(
     Ok((status, outputs.into_iter().map(|(argument, position)| (argument, frame.variables[position].clone())).collect()))
 }
 
+/// The parameters that a declaration declares.
+fn declared(session: &SessionState, declarations: &str) -> Result<Arc<Vec<ParameterSyntax>>, SqlError> {
+    if declarations.trim().is_empty() {
+        return Ok(Arc::default());
+    }
+    session.engine.plans.texts.parameters(declarations).map_err(|errors| match errors.first() {
+        Some(error) => syntax_error(error),
+        None => message(214, &[&"@params", &"ntext/nchar/nvarchar"]),
+    })
+}
+
 /// Puts arguments into declared parameters; the positions of those wanted back. 8178 for one without a value, 8144 and
 /// 8145 for arguments without a parameter, 8162 for OUTPUT asked of a parameter that is not.
-fn bind_parameters(frame: &mut Frame, text: &str, declarations: &str, arguments: &[Argument]) -> Result<Vec<(usize, usize)>, SqlError> {
-    let declared = if declarations.trim().is_empty() {
-        Vec::new()
-    } else {
-        thawdb_tsql::parse_parameter_list(declarations, &ParseOptions::default()).map_err(|errors| match errors.first() {
-            Some(error) => syntax_error(error),
-            None => message(214, &[&"@params", &"ntext/nchar/nvarchar"]),
-        })?
-    };
+fn bind_parameters(
+    frame: &mut Frame,
+    text: &str,
+    declarations: &str,
+    declared: &[ParameterSyntax],
+    arguments: &[Argument],
+) -> Result<Vec<(usize, usize)>, SqlError> {
     let mut given: Vec<Option<usize>> = vec![None; declared.len()];
     for (at, argument) in arguments.iter().enumerate() {
         let position = if argument.name.is_empty() {

@@ -14,6 +14,7 @@ pub(crate) mod failure;
 pub(crate) mod format_message;
 pub(crate) mod interpreter;
 pub(crate) mod outbox;
+pub(crate) mod parsed;
 pub(crate) mod plan_cache;
 pub(crate) mod program;
 pub(crate) mod query;
