@@ -23,7 +23,7 @@ fn device(error: &DeviceError, database: &str) -> SqlError {
             message(5120, &[&error.path.display(), &error.os_error, &text])
         }
         DeviceErrorKind::EndOfFile | DeviceErrorKind::Io => {
-            let what = if error.operation == "write" { "write" } else { "read" };
+            let what = if error.operation == "read" { "read" } else { "write" };
             message(823, &[&operating_system_error(error.os_error), &what, &offset, &error.path.display()])
         }
     }

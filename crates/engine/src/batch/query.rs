@@ -65,25 +65,25 @@ impl Interpreter<'_, '_> {
 
     fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
         // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
-        let shared = self.session.temp.is_empty() && self.session.frame().table_variables.is_empty();
+        let frame = self.session.frame();
+        let shared = self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
         let start = statement.span.start;
         let version = |database| self.session.tables(database).map(|t| t.version);
-        if shared {
-            if let Some(plan) = self.parsed.plan(start, &self.situation(), version) {
-                return Ok(plan);
-            }
+        let beside = self.parsed.filter(|_| shared);
+        if let Some(plan) = beside.and_then(|parsed| parsed.plan(start, &self.situation(), version)) {
+            return Ok(plan);
         }
         let key = self.plan_key(statement);
         if shared {
             if let Some(plan) = self.session.engine.plans.get(&key, version) {
-                self.parsed.keep(start, &self.situation(), plan.clone());
+                beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
                 return Ok(plan);
             }
         }
         let cx = CompileCx { session: self.session, step: self.at };
         let plan = Arc::new(compile(statement, &cx).map_err(Failure::compile)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
-            self.parsed.keep(start, &self.situation(), plan.clone());
+            beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
             self.session.engine.plans.put(key, plan.clone());
         }
         Ok(plan)
@@ -104,7 +104,7 @@ impl Interpreter<'_, '_> {
         Ok(plan)
     }
 
-    fn lock_tables(&mut self, dependencies: &[Dependency]) -> Result<(), Failure> {
+    pub(crate) fn lock_tables(&mut self, dependencies: &[Dependency]) -> Result<(), Failure> {
         for dependency in dependencies {
             let private = dependency.table < ObjectId(0) || dependency.database == VARIABLES_ID;
             if private {
@@ -142,6 +142,11 @@ impl Interpreter<'_, '_> {
         self.counted(count);
         self.out.done(kind, self.shown_count(count), false);
         Ok(())
+    }
+
+    /// Runs a plan that changes rows and sends none; how many it changed.
+    pub(crate) fn change_rows(&mut self, plan: &Compiled) -> Result<u64, Failure> {
+        self.drain(&plan.node)
     }
 
     /// The plan under SET ROWCOUNT, if that is on.

@@ -27,10 +27,12 @@ mod delete;
 mod distinct;
 mod filter;
 mod hash_join;
+mod hash_spill;
 mod insert;
 mod key_table;
 mod keys;
 mod limit;
+mod merge_join;
 mod nested_loop;
 mod pairs;
 mod project;
@@ -50,6 +52,8 @@ mod update;
 mod values;
 mod window;
 
+#[cfg(test)]
+mod spill_tests;
 #[cfg(test)]
 mod tests;
 
@@ -139,6 +143,11 @@ impl<'p> Execution<'p> {
         self.state.rows_affected
     }
 
+    /// Bytes written to files so far because they did not fit the memory grant, and the most memory operators held.
+    pub fn spilled_and_peak_bytes(&self) -> (u64, usize) {
+        (self.state.spilled_bytes, self.state.memory_bytes_peak())
+    }
+
     /// Columns of the batches.
     pub fn columns(&self) -> &'p [OutputColumn] {
         &self.plan.columns
@@ -172,10 +181,10 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         NodeKind::Project { input, exprs } => Box::new(project::Project::new(build(input), exprs)),
         NodeKind::Apply { left, right, kind, predicate } => Box::new(apply::Apply::new(left, right, *kind, predicate.as_ref())),
         NodeKind::HashJoin { left, right, kind, keys, residual } => {
-            Box::new(hash_join::HashJoin::new(left, right, *kind, hash_join::JoinKeys::Exprs(keys), residual.as_ref()))
+            Box::new(hash_join::HashJoin::new(left, right, *kind, keys, residual.as_ref()))
         }
         NodeKind::MergeJoin { left, right, kind, keys, residual } => {
-            Box::new(hash_join::HashJoin::new(left, right, *kind, hash_join::JoinKeys::Columns(keys), residual.as_ref()))
+            Box::new(merge_join::MergeJoin::new(left, right, *kind, keys, residual.as_ref()))
         }
         NodeKind::NestedLoopJoin { left, right, kind, predicate } => {
             Box::new(nested_loop::NestedLoopJoin::new(left, right, *kind, predicate.as_ref()))

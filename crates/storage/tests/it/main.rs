@@ -4,6 +4,7 @@ mod bulk;
 mod crash;
 mod large;
 mod model;
+mod read_ahead;
 mod shrink;
 mod threads;
 mod world;
