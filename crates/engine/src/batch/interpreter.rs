@@ -14,6 +14,7 @@
 use crate::api::sink::{EnvChange, StatementKind};
 use crate::batch::failure::{Failure, Fate};
 use crate::batch::outbox::Outbox;
+use crate::batch::parsed::Parsed;
 use crate::batch::program::{Op, Program, Step};
 use crate::messages::message;
 use crate::session::state::SessionState;
@@ -29,6 +30,8 @@ pub(crate) struct Interpreter<'a, 's> {
     pub(crate) out: &'a mut Outbox<'s>,
     /// The text the statements were parsed from.
     pub(crate) text: &'a str,
+    /// The text parsed, with the plans kept beside it; none for a module's.
+    pub(crate) parsed: Option<&'a Parsed>,
     /// Where the program is.
     pub(crate) at: usize,
     /// Whether a TRY around the present step, here or in a caller, would catch an error.

@@ -17,6 +17,7 @@ pub(crate) mod insert_execute;
 pub(crate) mod interpreter;
 pub(crate) mod module;
 pub(crate) mod outbox;
+pub(crate) mod parsed;
 pub(crate) mod plan_cache;
 pub(crate) mod program;
 pub(crate) mod query;

@@ -12,6 +12,7 @@ use crate::api::sink::StatementKind;
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
+use crate::batch::parsed::Situation;
 use crate::batch::plan_cache::PlanKey;
 use crate::instance::TEMPDB_ID;
 use crate::session::temporary::VARIABLES_ID;
@@ -52,20 +53,37 @@ impl Interpreter<'_, '_> {
         }
     }
 
+    fn situation(&self) -> Situation<'_> {
+        Situation {
+            database: self.session.database.id,
+            settings: self.session.settings(),
+            identity_insert: self.session.options.identity_insert,
+            variables: &self.session.frame().variables,
+            at: self.at,
+        }
+    }
+
     fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
         // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
-        let key = self.plan_key(statement);
         let frame = self.session.frame();
         let shared = self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
+        let start = statement.span.start;
+        let version = |database| self.session.tables(database).map(|t| t.version);
+        let beside = self.parsed.filter(|_| shared);
+        if let Some(plan) = beside.and_then(|parsed| parsed.plan(start, &self.situation(), version)) {
+            return Ok(plan);
+        }
+        let key = self.plan_key(statement);
         if shared {
-            let session = &self.session;
-            if let Some(plan) = session.engine.plans.get(&key, |database| session.tables(database).map(|t| t.version)) {
+            if let Some(plan) = self.session.engine.plans.get(&key, version) {
+                beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
                 return Ok(plan);
             }
         }
         let cx = CompileCx { session: self.session, step: self.at };
         let plan = Arc::new(compile(statement, &cx).map_err(Failure::compile)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
+            beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
             self.session.engine.plans.put(key, plan.clone());
         }
         Ok(plan)

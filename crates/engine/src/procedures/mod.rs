@@ -61,6 +61,10 @@ const REFUSED: [&str; 14] = [
 
 /// The procedure of a name, with or without `sys.`, `dbo.` or a database before it.
 pub(crate) fn find(name: &str) -> Option<Procedure> {
+    // As drivers write them, and as calls by number are named: no need to take the name apart.
+    if let Some(text) = TextProcedure::of(name) {
+        return Some(Procedure::Text(text));
+    }
     let name = crate::ddl::names::parse_name(name)?;
     let own = name.schema.as_ref().is_some_and(|schema| !schema.is("sys") && !schema.is("dbo"));
     if own || name.server.is_some() {

@@ -155,13 +155,14 @@ impl Log {
         let at = state.building.start;
         let used_bytes = state.building.used_bytes;
         let next = Lsn(at.0 + padded(used_bytes));
-        let file_offset = state.ring.locate(at).expect("the block was placed in the last VLF").file_offset(at);
+        let active = state.ring.locate(at).expect("the block was placed in the last VLF");
+        let (file_offset, vlf_end) = (active.file_offset(at), active.shape.offset + active.shape.size_bytes);
         let built = std::mem::replace(&mut state.building, BlockBuilder::at(next));
         let mut block = built.block.expect("a block with records has a buffer");
         let padded_bytes = usize::try_from(padded(used_bytes)).expect("blocks are bounded");
         block[used_bytes..padded_bytes].fill(0);
         state.queued_bytes += padded_bytes as u64;
-        state.queue.push_back(Item::Block { at, file_offset, block, used_bytes, record_count: built.record_count });
+        state.queue.push_back(Item::Block { at, file_offset, vlf_end, block, used_bytes, record_count: built.record_count });
     }
 
     fn activate_next(&self, state: &mut State) -> bool {

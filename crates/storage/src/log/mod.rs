@@ -23,7 +23,7 @@
 //! Failure: a crash at any moment loses only groups after the last completed `flush`; a damaged block below what was
 //! durable is `Damage` and never an end of the log (`open::Verdict`). A full disk while growing is `LogFull`.
 //!
-//! What it does not do: know what a record means; decide what may be truncated; write zeros ahead.
+//! What it does not do: know what a record means; decide what may be truncated.
 
 mod append;
 mod flush;
@@ -103,9 +103,14 @@ pub struct Log {
     incarnation: u32,
     durable: AtomicU64,
     poisoned: AtomicBool,
+    /// What of the file the flusher has written since the log was opened ends here (`flush::ahead`).
+    written_end: AtomicU64,
     state: Mutex<State>,
-    /// Signals the end of a flush or of a growth.
+    /// Signals the end of a flush or of a growth, to whoever waits for something else than being durable.
     progress: Condvar,
+    /// Committers, by the number of the flush that makes them durable: even and odd ones. Only two can be waited for,
+    /// the one under way and the next.
+    committers: [Condvar; 2],
 }
 
 /// What the append lock guards.
@@ -116,6 +121,10 @@ struct State {
     queued_bytes: u64,
     spare: Vec<AlignedBuf>,
     flushing: bool,
+    /// The number of the flush under way, or of the last one.
+    flush_number: usize,
+    /// What will be durable when the flush under way has ended.
+    flush_end: Lsn,
     growing: bool,
     file_bytes: u64,
     reserved_bytes: u64,
@@ -127,8 +136,19 @@ struct State {
 
 /// What waits to be written, in order.
 enum Item {
-    Block { at: Lsn, file_offset: u64, block: AlignedBuf, used_bytes: usize, record_count: u32 },
-    Activation { file_offset: u64, activation: format::Activation },
+    /// `vlf_end` is where in the file its VLF ends.
+    Block {
+        at: Lsn,
+        file_offset: u64,
+        vlf_end: u64,
+        block: AlignedBuf,
+        used_bytes: usize,
+        record_count: u32,
+    },
+    Activation {
+        file_offset: u64,
+        activation: format::Activation,
+    },
 }
 
 /// Keeps the log from being truncated beyond a point while it lives.
@@ -240,6 +260,7 @@ impl Log {
         self.poisoned.store(true, Ordering::Release);
         state.flushing = false;
         self.progress.notify_all();
+        self.committers.iter().for_each(Condvar::notify_all);
     }
 }
 

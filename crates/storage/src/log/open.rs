@@ -80,6 +80,8 @@ impl Log {
             queued_bytes: 0,
             spare: Vec::new(),
             flushing: false,
+            flush_number: 0,
+            flush_end: end,
             growing: false,
             file_bytes,
             reserved_bytes: 0,
@@ -95,8 +97,10 @@ impl Log {
             incarnation: master.incarnation,
             durable: AtomicU64::new(end.0),
             poisoned: AtomicBool::new(false),
+            written_end: AtomicU64::new(0),
             state: Mutex::new(&LOG_APPEND, state),
             progress: Condvar::new(),
+            committers: [Condvar::new(), Condvar::new()],
         })
     }
 

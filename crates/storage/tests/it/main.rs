@@ -6,5 +6,6 @@ mod large;
 mod model;
 mod read_ahead;
 mod rollback;
+mod shrink;
 mod threads;
 mod world;
