@@ -40,6 +40,8 @@ pub struct Scan {
     after: Option<Vec<u8>>,
     last_leaf: PageId,
     next_leaf: PageId,
+    /// A neighbour that could not be read.
+    unreadable: PageId,
     leaves_until_prefetch: usize,
     last_leaf_had_keys: bool,
 }
@@ -56,6 +58,7 @@ impl Scan {
             after: None,
             last_leaf: PageId::NONE,
             next_leaf: PageId::NONE,
+            unreadable: PageId::NONE,
             leaves_until_prefetch: 0,
             last_leaf_had_keys: false,
         }
@@ -133,7 +136,15 @@ impl Scan {
         }
         let database = self.view.database().clone();
         // A page that was freed meanwhile may even be unreadable: then the descent finds the way.
-        let Ok(page) = database.store.read_with(self.next_leaf, AccessHint::Once) else { return Ok(false) };
+        let page = match database.store.read_with(self.next_leaf, AccessHint::Once) {
+            Ok(page) => page,
+            // The descent has led back here: the leaf is this one's neighbour still, and cannot be read.
+            Err(error) if self.unreadable == self.next_leaf => return Err(error),
+            Err(_) => {
+                self.unreadable = self.next_leaf;
+                return Ok(false);
+            }
+        };
         let back = match self.direction {
             ScanDirection::Forward => header::left(&page),
             ScanDirection::Backward => header::right(&page),
