@@ -95,7 +95,7 @@ fn found_path(env: &Env, primary: &Path, spec: &FileSpec) -> PathBuf {
 }
 
 /// Whole pages in the doublewrite region, the newest of each.
-fn read_copies(device: &dyn BlockFile) -> Result<Copies, StorageError> {
+pub(super) fn read_copies(device: &dyn BlockFile) -> Result<Copies, StorageError> {
     let mut buffer = AlignedBuf::zeroed(DOUBLEWRITE_PAGES as usize * PAGE_BYTES);
     let read = device.read(&mut [ReadRequest { offset: u64::from(DOUBLEWRITE_PAGE) * PAGE_BYTES as u64, buffer: &mut buffer }]);
     match read {

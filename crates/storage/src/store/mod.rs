@@ -24,6 +24,7 @@ pub mod dirty;
 pub mod file;
 pub(crate) mod loose;
 mod read;
+pub mod suspect;
 pub mod write;
 
 use crate::checkpoint::Checkpoints;
@@ -64,6 +65,8 @@ pub struct Store {
     pub(crate) pending: Pending,
     pub(crate) loose: loose::Loose,
     settings: background::Settings,
+    pub(crate) suspect: suspect::SuspectPages,
+    pub(crate) written: suspect::Written,
 }
 
 impl Store {
@@ -85,6 +88,8 @@ impl Store {
             pending: Pending::new(),
             loose: loose::Loose::new(),
             settings: background::Settings::new(),
+            suspect: suspect::SuspectPages::new(),
+            written: suspect::Written::new(),
         })
     }
 
@@ -111,6 +116,11 @@ impl Store {
     /// Makes everything that was logged before `upto` durable.
     pub fn flush_log(&self, upto: Lsn) -> Result<(), StorageError> {
         self.log.as_ref().map_or(Ok(()), |log| log.flush(upto))
+    }
+
+    /// Pages that were found wrong since the database was opened, and what became of them.
+    pub fn suspect_pages(&self) -> Vec<suspect::SuspectPage> {
+        self.suspect.rows()
     }
 
     pub(crate) fn log_end(&self) -> Lsn {

@@ -92,7 +92,7 @@ impl Store {
         }
         for mut one in loading {
             let page = PageId { file: file.number, page: one.page() };
-            if let Ok(loaded) = self.admit(page, one.bytes()) {
+            if let Ok(loaded) = self.admit_ahead(page, one.bytes()) {
                 one.install(loaded, AccessHint::Once, false);
             }
         }
@@ -100,7 +100,11 @@ impl Store {
 
     fn load(&self, file: &DataFile, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
         let offset = u64::from(page.page) * PAGE_BYTES as u64;
-        file.device.read(&mut [ReadRequest { offset, buffer: bytes.as_mut_slice() }])?;
+        if let Err(error) = file.device.read(&mut [ReadRequest { offset, buffer: bytes.as_mut_slice() }]) {
+            let error = error.into();
+            self.suspect.failed(page, &error, self.env().clock.utc_ns());
+            return Err(error);
+        }
         self.admit(page, bytes)
     }
 }

@@ -115,6 +115,11 @@ impl Store {
         }
         let result = self.flush_log(upto).and_then(|()| self.write_copies(&copied, &mut buffer, upto));
         for one in &copied {
+            // Before others may change the page and write it again; after a failure nobody knows what the device has.
+            match &result {
+                Ok(()) if self.log.is_some() => self.written.put(one.page, header::lsn(place_mut(&mut buffer, one.at))),
+                _ => self.written.forget(one.page),
+            }
             self.pool.end_write(one.frame, result.is_err().then_some(one.recovery));
             if result.is_err() {
                 back.push((one.page, one.recovery));
@@ -215,6 +220,9 @@ impl Store {
             (0..chunk.len()).for_each(|at| checksum::seal(place_mut(&mut buffer, at)));
             self.flush_log(end)?;
             file.device.write(&[WriteRequest { offset: u64::from(start) * PAGE_BYTES as u64, buffer: &buffer }])?;
+            if self.log.is_some() {
+                ids.clone().enumerate().for_each(|(at, id)| self.written.put(id, header::lsn(place_mut(&mut buffer, at))));
+            }
             // Whoever followed an old reference here meanwhile has brought the old bytes into the pool.
             ids.for_each(|id| self.pool.discard(&file.pool_file, id.page));
         }

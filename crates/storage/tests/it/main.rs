@@ -2,6 +2,8 @@
 
 mod bulk;
 mod crash;
+mod damage;
+mod faults;
 mod large;
 mod model;
 mod read_ahead;
