@@ -22,6 +22,7 @@ pub mod boot;
 pub(crate) mod create;
 pub mod dirty;
 pub mod file;
+pub(crate) mod loose;
 mod read;
 pub mod write;
 
@@ -61,6 +62,8 @@ pub struct Store {
     pub(crate) writer: write::Writer,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) pending: Pending,
+    pub(crate) loose: loose::Loose,
+    settings: background::Settings,
 }
 
 impl Store {
@@ -80,6 +83,8 @@ impl Store {
             writer: write::Writer::new(),
             checkpoints: Checkpoints::new(),
             pending: Pending::new(),
+            loose: loose::Loose::new(),
+            settings: background::Settings::new(),
         })
     }
 
