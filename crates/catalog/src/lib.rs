@@ -18,5 +18,5 @@ pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
 pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
 pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};
-pub use objects::{ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
-pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog};
+pub use objects::{CheckDef, ConstraintDef, ConstraintKind, ForeignKeyDef, Properties, ReferentialAction, SchemaDef, UserDef};
+pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog, Related};

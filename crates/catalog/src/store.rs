@@ -112,6 +112,19 @@ fn next_version() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
+/// What is bound to changes of a table's rows: enabled constraints and triggers, in order of their numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Related {
+    /// CHECK constraints.
+    pub checks: Vec<Arc<ConstraintDef>>,
+    /// FOREIGN KEY constraints of the table itself.
+    pub foreign_keys: Vec<Arc<ConstraintDef>>,
+    /// FOREIGN KEY constraints that refer to it.
+    pub referenced_by: Vec<Arc<ConstraintDef>>,
+    /// Triggers.
+    pub triggers: Vec<Arc<ObjectDef>>,
+}
+
 /// Everything one database's catalog says, at one moment. Cloning shares the definitions.
 #[derive(Debug, Clone)]
 pub struct DatabaseCatalog {
@@ -127,6 +140,8 @@ pub struct DatabaseCatalog {
     pub objects: BTreeMap<i32, Arc<ObjectDef>>,
     /// Their numbers by lower-case schema and name; types apart.
     object_names: BTreeMap<(bool, String, String), i32>,
+    /// What is bound to the changes of a table's rows, by its number; made from the constraints and objects.
+    related: BTreeMap<i32, Arc<Related>>,
     /// Users and roles by number.
     pub users: BTreeMap<i32, UserDef>,
     /// Properties kept within the database.
@@ -180,6 +195,7 @@ impl DatabaseCatalog {
             constraints: BTreeMap::new(),
             objects: BTreeMap::new(),
             object_names: BTreeMap::new(),
+            related: BTreeMap::new(),
             users,
             properties: Properties::new(),
             object_id_last: OBJECT_ID_FIRST - OBJECT_ID_STEP,
@@ -238,6 +254,7 @@ impl DatabaseCatalog {
             Ok(())
         })?;
         catalog.tables = Arc::new(tables);
+        catalog.relate();
         Ok(catalog)
     }
 
@@ -312,6 +329,8 @@ impl DatabaseCatalog {
     pub fn put_constraint(&mut self, txn: &mut Txn, constraint: ConstraintDef) -> Result<(), CatalogError> {
         put(txn, Kind::Constraint, constraint.id.0, &objects::write_constraint(&constraint))?;
         self.constraints.insert(constraint.id.0, Arc::new(constraint));
+        self.relate();
+        self.change_tables(|_| {});
         Ok(())
     }
 
@@ -319,6 +338,8 @@ impl DatabaseCatalog {
     pub fn remove_constraint(&mut self, txn: &mut Txn, id: ObjectId) -> Result<(), CatalogError> {
         remove(txn, Kind::Constraint, id.0)?;
         self.constraints.remove(&id.0);
+        self.relate();
+        self.change_tables(|_| {});
         Ok(())
     }
 
@@ -330,6 +351,32 @@ impl DatabaseCatalog {
     /// The type of this schema and name.
     pub fn user_type(&self, schema: &str, name: &str) -> Option<&Arc<ObjectDef>> {
         self.objects.get(self.object_names.get(&(true, schema.to_lowercase(), name.to_lowercase()))?)
+    }
+
+    /// What is bound to changes of a table's rows; `None` for most tables.
+    pub fn related(&self, table: ObjectId) -> Option<&Arc<Related>> {
+        self.related.get(&table.0)
+    }
+
+    fn relate(&mut self) {
+        let mut all: BTreeMap<i32, Related> = BTreeMap::new();
+        for constraint in self.constraints.values() {
+            if constraint.check.as_ref().is_some_and(|check| !check.disabled) {
+                all.entry(constraint.table.0).or_default().checks.push(constraint.clone());
+            }
+            if let Some(key) = constraint.foreign_key.as_ref().filter(|key| !key.disabled) {
+                all.entry(constraint.table.0).or_default().foreign_keys.push(constraint.clone());
+                all.entry(key.referenced.0).or_default().referenced_by.push(constraint.clone());
+            }
+        }
+        for object in self.objects.values() {
+            if let (Some(parent), Some(trigger)) = (object.parent, object.trigger)
+                && !trigger.disabled
+            {
+                all.entry(parent.0).or_default().triggers.push(object.clone());
+            }
+        }
+        self.related = all.into_iter().map(|(table, related)| (table, Arc::new(related))).collect();
     }
 
     /// Triggers of a table or view, in order of their numbers.
@@ -345,6 +392,7 @@ impl DatabaseCatalog {
         }
         self.object_names.insert(name_key(object.kind, &object.schema_name, &object.name), object.id.0);
         self.objects.insert(object.id.0, Arc::new(object));
+        self.relate();
         self.change_tables(|_| {});
         Ok(())
     }
@@ -358,6 +406,7 @@ impl DatabaseCatalog {
                 self.object_names.remove(&name_key(old.kind, &old.schema_name, &old.name));
             }
         }
+        self.relate();
         self.change_tables(|_| {});
         Ok(())
     }

@@ -363,6 +363,16 @@ impl Txn {
         view::row_of(&self.database, &info, key, &view)
     }
 
+    /// Whether a row is there, as its newest committed (or own) state says; it stays so until this transaction ends: what a
+    /// FOREIGN KEY asks of the row referred to.
+    pub fn share_row(&mut self, tree: TreeId, key: &[u8]) -> Result<bool, StorageError> {
+        let place = self.open_tree(tree, LockMode::IX)?;
+        self.lock_key(place, key, LockMode::S)?;
+        let info = self.trees[place].info.clone();
+        let view = self.database.commits.view(self.id);
+        Ok(view::row_of(&self.database, &info, key, &view)?.is_some())
+    }
+
     /// Whether any live entry (committed, or this transaction's own) has a key in `range` other than `except`:
     /// the uniqueness check of secondary indexes. Waits for the fate of other transactions' entries there, and keeps
     /// others who ask about a range with the same start waiting until this transaction ends.

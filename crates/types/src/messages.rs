@@ -69,6 +69,7 @@ catalogue! {
     137 15 2 VARIABLE_NOT_DECLARED "Must declare the scalar variable \"%.*ls\"."
     138 15 1 CORRELATION_IN_SUBQUERY "Correlation clause in a subquery not permitted."
     139 15 1 LOCAL_VARIABLE_DEFAULT "Cannot assign a default value to a local variable."
+    140 15 1 IF_UPDATE_OUTSIDE_TRIGGER "Can only use IF UPDATE within a CREATE TRIGGER statement."
     141 15 1 ASSIGN_WITH_RETRIEVAL "A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations."
     142 15 2 INCORRECT_SYNTAX_DEFINITION "Incorrect syntax for definition of the '%ls' constraint."
     144 15 1 AGGREGATE_IN_GROUP_BY "Cannot use an aggregate or a subquery in an expression used for the group by list of a GROUP BY clause."

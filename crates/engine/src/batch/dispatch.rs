@@ -137,6 +137,8 @@ impl Interpreter<'_, '_> {
             StmtKind::CreateView(node) => ddl::view::create_view(self, statement, node)?,
             StmtKind::CreateFunction(node) => ddl::function::create_function(self, statement, node)?,
             StmtKind::CreateSynonym(node) => ddl::synonym::create_synonym(self, node)?,
+            StmtKind::CreateTrigger(node) => ddl::trigger::create_trigger(self, statement, node)?,
+            StmtKind::EnableTrigger(node) => ddl::trigger::enable_trigger(self, node)?,
             StmtKind::CreateIndex(node) => ddl::index::create_index(self, node)?,
             StmtKind::DropIndex(node) => ddl::index::drop_index(self, node)?,
             StmtKind::CreateSchema(node) => ddl::schema::create_schema(self, node)?,
@@ -186,7 +188,6 @@ fn unbuilt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
         StmtKind::Merge(_) => "MERGE".into(),
-        StmtKind::CreateTrigger(_) => "CREATE TRIGGER".into(),
         StmtKind::Backup(_) => "BACKUP".into(),
         StmtKind::Restore(_) => "RESTORE".into(),
         StmtKind::AlterIndex(_) => "ALTER INDEX".into(),

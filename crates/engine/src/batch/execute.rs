@@ -27,7 +27,7 @@ use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::ObjectDef;
+use thawdb_catalog::{ObjectDef, ObjectKind};
 use thawdb_tsql::ast::{
     Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter, Query, QueryBody, Stmt,
     StmtKind,
@@ -173,6 +173,9 @@ fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Sour
     }
     session.options.quoted_identifier = object.flags.quoted_identifier;
     session.options.ansi_nulls = object.flags.ansi_nulls;
+    if object.kind == ObjectKind::Trigger {
+        session.options.xact_abort = true;
+    }
     if let Some(returns) = returns {
         returns.begin(&mut Interpreter { session, out, text: &object.definition, parsed: None, at: 0, guarded: true })?;
     }

@@ -5,6 +5,7 @@ use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, define};
 use crate::ddl::index::{AddedIndex, add_index};
 use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
+use crate::ddl::rules::{rule_of, rules_of};
 use crate::ddl::table::{add_constraint, constraint_index, system_name};
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
 use crate::instance::database::OpenDatabase;
@@ -29,8 +30,15 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
         let now = this.session.definitions(open.id).and_then(|c| c.tables.table(schema_of(&node.table), &node.table.name.text).cloned());
         let table = now.filter(|table| table.id == found.id).ok_or_else(missing)?;
         match &node.action {
-            AlterTableAction::Add { body, .. } => add(this, &open, &table, body),
+            AlterTableAction::Add { body, check } => add(this, &open, &table, body, check.unwrap_or(true)),
             AlterTableAction::Drop(items) => items.iter().try_for_each(|item| drop_part(this, &open, &table, item)),
+            AlterTableAction::CheckConstraint { with_check, enable, names } => {
+                this.enable_rules(&open, &table, (names, *enable, with_check.unwrap_or(false)))
+            }
+            AlterTableAction::Trigger { enable, names } => {
+                let names: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
+                crate::ddl::trigger::set_enabled(this, &node.table, &names, *enable)
+            }
             AlterTableAction::AlterColumn { .. } => Err(unsupported("ALTER TABLE ALTER COLUMN").into()),
             AlterTableAction::Rebuild { .. } => Err(unsupported("ALTER TABLE REBUILD").into()),
             AlterTableAction::Switch { .. } => Err(unsupported("ALTER TABLE SWITCH").into()),
@@ -39,12 +47,24 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
     })
 }
 
-fn add(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &Arc<TableDef>, body: &TableBody) -> Result<(), Failure> {
+fn add(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    body: &TableBody,
+    check: bool,
+) -> Result<(), Failure> {
     if !body.indexes.is_empty() || body.period.is_some() {
         return Err(unsupported_option("ALTER TABLE ADD INDEX").into());
     }
     add_columns(interpreter, open, table, body)?;
-    for constraint in &body.constraints {
+    for rule in rules_of(body) {
+        interpreter.add_rule(open, table, &rule, check).map_err(|mut failure| {
+            failure.error = failure.error.at_line(rule.line);
+            failure
+        })?;
+    }
+    for constraint in body.constraints.iter().filter(|constraint| rule_of(constraint, None).is_none()) {
         let line = constraint.span.line;
         let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
         match &constraint.kind {
@@ -90,7 +110,7 @@ fn add_columns(
         if altered.column_index(&new.definition.name).is_some() {
             return Err(message(2705, &[&new.definition.name, &table.name]).at_line(column.span.line).into());
         }
-        if !new.syntax.constraints.is_empty() || new.syntax.index.is_some() {
+        if new.syntax.constraints.iter().any(|c| rule_of(c, None).is_none()) || new.syntax.index.is_some() {
             return Err(unsupported_option("constraint at an added column").at_line(column.span.line).into());
         }
         if occupied {
@@ -199,7 +219,15 @@ fn drop_part(
     };
     match constraint.kind {
         ConstraintKind::Default(column) => drop_default(interpreter, open, &table, column)?,
+        ConstraintKind::Check | ConstraintKind::ForeignKey => {}
         ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
+            let refers = |c: &&Arc<thawdb_catalog::ConstraintDef>| {
+                c.foreign_key.as_ref().is_some_and(|key| key.referenced == table.id && key.index == index)
+            };
+            if let Some(key) = definitions.constraints.values().find(refers) {
+                let child = interpreter.session.table(open.id, key.table).map_or(String::new(), |child| child.name.clone());
+                return Err(message(3725, &[&constraint.name, &child, &key.name]).into());
+            }
             crate::ddl::index::remove_index(interpreter, open, &table, index)?;
         }
     }

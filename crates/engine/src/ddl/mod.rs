@@ -22,11 +22,13 @@ pub(crate) mod login;
 pub(crate) mod module;
 pub(crate) mod names;
 pub(crate) mod procedure;
+pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod synonym;
 pub(crate) mod table;
 pub(crate) mod temporary;
+pub(crate) mod trigger;
 pub(crate) mod truncate;
 pub(crate) mod view;
 

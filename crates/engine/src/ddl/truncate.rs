@@ -34,6 +34,9 @@ pub(crate) fn truncate_table(interpreter: &mut Interpreter<'_, '_>, node: &Trunc
         let id = table.id;
         change_catalog(session, &open, |catalog, part| {
             let table = catalog.tables.tables.get(&id.0).cloned().ok_or_else(missing)?;
+            if catalog.related(id).is_some_and(|related| related.referenced_by.iter().any(|c| c.table != id)) {
+                return Err(message(4712, &[&shown(&node.table)]));
+            }
             let emptied = emptied(&open, part, &table)?;
             catalog.put_table(&mut part.txn, emptied).map_err(catalog_error(&open))
         })?;

@@ -11,6 +11,7 @@
 //! below is left locked by it: storage's own latches abort the process instead.
 
 pub(crate) mod bulk;
+pub(crate) mod changes;
 pub(crate) mod frame;
 pub(crate) mod functions;
 pub(crate) mod globals;
@@ -194,6 +195,7 @@ impl Session {
             out.message(&internal(what.unwrap_or("panic").to_owned()));
             state.frames.clear();
             state.in_function = 0;
+            state.changes = changes::Changes::default();
             let _ = state.rollback_work();
             state.ended = true;
             CallEnd { failed: true, cancelled: false }

@@ -12,6 +12,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::registry::SessionTicket;
 use crate::instance::{Engine, TEMPDB_ID};
 use crate::messages::message;
+use crate::session::changes::Changes;
 use crate::session::frame::Frame;
 use crate::session::options::Options;
 use crate::session::prepared::PreparedTexts;
@@ -56,6 +57,8 @@ pub(crate) struct SessionState {
     pub(crate) frames: Vec<Frame>,
     /// Functions running within the present statement, one within the other: their statements are parts of it.
     pub(crate) in_function: usize,
+    /// Rows that constraints and triggers of the running statements look at.
+    pub(crate) changes: Changes,
     pub(crate) owner: LockOwner,
     /// Keeps the current database from being dropped.
     pub(crate) database_owner: LockOwner,
@@ -102,6 +105,7 @@ impl SessionState {
             global_temp: Vec::new(),
             frames: Vec::new(),
             in_function: 0,
+            changes: Changes::default(),
             statement_locks: Vec::new(),
             infos: Vec::new(),
             views: Mutex::new(&VIEWS, BTreeMap::new()),

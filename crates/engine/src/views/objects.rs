@@ -115,6 +115,8 @@ pub(crate) fn constraint_type(kind: &ConstraintKind) -> (&'static str, &'static 
         ConstraintKind::PrimaryKey(_) => ("PK", "PRIMARY_KEY_CONSTRAINT"),
         ConstraintKind::Unique(_) => ("UQ", "UNIQUE_CONSTRAINT"),
         ConstraintKind::Default(_) => ("D ", "DEFAULT_CONSTRAINT"),
+        ConstraintKind::Check => ("C ", "CHECK_CONSTRAINT"),
+        ConstraintKind::ForeignKey => ("F ", "FOREIGN_KEY_CONSTRAINT"),
     }
 }
 

@@ -65,6 +65,9 @@ impl<'p> InsertSpec<'p> {
             });
         }
         check_not_null(self.table, &columns, "INSERT", cx)?;
+        if cx.host.watches(self.table) {
+            cx.host.check_rows("INSERT", self.table, &columns, batch.rows)?;
+        }
         Ok(columns)
     }
 
@@ -133,6 +136,9 @@ impl<'p> Operator<'p> for Insert<'p> {
             let columns = self.spec.complete(&batch, &types, cx)?;
             let counted = cx.state.rows_affected;
             write_rows(&self.writer, TableRows { columns: &columns, rows: batch.rows }, cx)?;
+            if cx.host.watches(self.spec.table) {
+                cx.host.note_rows(self.spec.table, &[], &columns, batch.rows)?;
+            }
             if self.counted_below {
                 cx.state.rows_affected = counted;
             }
