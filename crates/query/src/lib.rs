@@ -15,6 +15,8 @@ pub mod exec;
 pub mod explain;
 pub mod expr;
 pub mod functions;
+mod json;
+pub mod locking;
 pub mod optimize;
 pub mod phys;
 

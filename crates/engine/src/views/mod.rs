@@ -17,10 +17,12 @@ pub(crate) mod empty;
 pub(crate) mod files;
 pub(crate) mod indexes;
 pub(crate) mod information_schema;
+pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod principals;
 pub(crate) mod server;
 pub(crate) mod sessions;
+pub(crate) mod transactions;
 pub(crate) mod types;
 
 use crate::session::state::SessionState;
@@ -73,17 +75,19 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 13] = [
+    let groups: [&'static [View]; 15] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
         types::VIEWS,
         indexes::VIEWS,
         constraints::VIEWS,
+        modules::VIEWS,
         files::VIEWS,
         principals::VIEWS,
         server::VIEWS,
         sessions::VIEWS,
+        transactions::VIEWS,
         dynamic::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,

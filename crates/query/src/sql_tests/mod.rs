@@ -4,6 +4,7 @@
 
 mod dml;
 mod errors;
+mod json;
 mod plans;
 mod random;
 mod rows;

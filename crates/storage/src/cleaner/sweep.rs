@@ -10,7 +10,7 @@
 //! aborted transaction is freed before its row goes. Latches: one leaf at a time. Failure: the sweep begins anew.
 
 use super::each_leaf;
-use crate::btree::{Decision, Editor, RowEdit};
+use crate::btree::{Decision, EditKind, Editor, RowEdit};
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
@@ -41,6 +41,12 @@ pub(super) struct GiveBack<'a> {
     pub(super) freed: &'a mut Vec<u8>,
 }
 
+fn key_at(page: &PageBytes, slot: usize) -> Vec<u8> {
+    let mut key = Vec::new();
+    Slotted(page).key(slot, &mut key);
+    key
+}
+
 impl Editor for GiveBack<'_> {
     type Outcome = ();
 
@@ -52,6 +58,10 @@ impl Editor for GiveBack<'_> {
             return Ok(Decision::Leave(()));
         }
         give_back(self.database, &version, creator, edit)?;
+        if edit.kind == EditKind::Remove && self.database.ghost_is_locked(header::tree(page), &key_at(page, slot)) {
+            // Its lock may stand for the gap below it: the sweep begins anew later.
+            return Err(StorageError::LockTimeout);
+        }
         Ok(Decision::Apply(()))
     }
 

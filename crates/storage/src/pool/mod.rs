@@ -173,12 +173,13 @@ impl Pool {
     }
 
     /// Drops `page` from the pool, dirty or not, once no write of it is under way: its content is being replaced on the
-    /// device by other means.
+    /// device by other means. Called before and after that, also for an absent page: its mark of absence changes, so that
+    /// nobody lets in bytes read before ([`Self::begin_load_since`]).
     pub fn discard(&self, file: &PoolFile, page: u32) {
         let word = file.table.word(page);
         loop {
-            match word.try_exclusive(false) {
-                Tried::Absent => return,
+            match word.try_exclusive(true) {
+                Tried::Absent => return word.leave(None, false),
                 Tried::Busy => word::wait(word, true, false, || file.resource(page)),
                 Tried::Latched(frame) if self.meta(frame).state.load(Ordering::Acquire) & WRITING != 0 => {
                     word.leave(Some(frame), false);
@@ -304,6 +305,17 @@ impl Pool {
                 Ok(None)
             }
         }
+    }
+
+    /// Begins to load `page` with bytes read while it was absent: `None` also if it has not been absent since `mark`.
+    pub fn begin_load_since<'p>(&'p self, file: &'p PoolFile, page: u32, mark: u64) -> Result<Option<Loading<'p>>, StorageError> {
+        let loading = self.begin_load(file, page)?;
+        Ok(loading.filter(|_| file.table.word(page).absence_latched() == mark))
+    }
+
+    /// Frames that hold no page.
+    pub fn free_count(&self) -> usize {
+        self.free.lock().len()
     }
 
     /// Copies `page` for writing if it is dirty, not being written, and its latch free to read.
@@ -469,6 +481,11 @@ pub enum BegunWrite {
 impl PoolFile {
     fn resource(&self, page: u32) -> WaitResource {
         WaitResource::Page { database: self.database, file: u32::from(self.file), page: u64::from(page) }
+    }
+
+    /// A mark of the page's absence, `None` while it is in the pool: see [`PageWord::absence`].
+    pub fn absence(&self, page: u32) -> Option<u64> {
+        self.table.word(page).absence()
     }
 
     /// Whether `page` is in the pool at this moment.

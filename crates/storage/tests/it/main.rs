@@ -6,6 +6,7 @@ mod damage;
 mod faults;
 mod large;
 mod model;
+mod read_ahead;
 mod rollback;
 mod threads;
 mod world;
