@@ -238,6 +238,7 @@ pub(crate) fn build(
         name: new.name.clone(),
         columns: new.columns.clone(),
         indexes,
+        building: None,
         created: now,
         modified: now,
     })

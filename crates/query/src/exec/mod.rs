@@ -44,6 +44,7 @@ mod source_scan;
 mod spill;
 mod spool;
 mod table_scan;
+mod side_writer;
 mod table_writer;
 mod top_n;
 mod update;

@@ -5,7 +5,7 @@ use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
 use crate::page::checksum::{Content, damage};
 use crate::page::op::apply;
-use crate::page::{PAGE_BYTES, PageBytes, checksum, header, verify};
+use crate::page::{PAGE_BYTES, PageBytes, PageType, checksum, header, verify};
 use crate::pool::{AccessHint, Loaded};
 use crate::record::{self, Record};
 use crate::store::Store;
@@ -129,8 +129,13 @@ impl Store {
             // The chain leaves the log before it reaches a start: the first error tells the truth about the page.
             _ => return Err(broken),
         };
-        bytes.fill(0);
-        replay(page, &chain, bytes)?;
+        let mut made = [0; PAGE_BYTES];
+        replay(page, &chain, &mut made)?;
+        if header::page_type(&made) == Some(PageType::Run) {
+            // Its content was forced to the device and is not in the log.
+            return Err(broken);
+        }
+        *bytes = made;
         REPAIRED.increment();
         let recovery = chain.records[0].0;
         self.dirty.push(page, recovery);

@@ -23,6 +23,7 @@ pub(crate) mod create;
 pub mod dirty;
 pub mod file;
 mod read;
+pub(crate) mod stream;
 pub mod write;
 
 use crate::checkpoint::Checkpoints;
