@@ -92,7 +92,11 @@ pub(crate) fn write_job(job: &IndexJob) -> Vec<u8> {
     w.u64(job.side.0).u64(job.runs.0).text(&job.statement).u16(job.max_dop.cast_unsigned()).flag(job.resumable).u8(job.fill_factor);
     w.i64(job.started).u64(job.rows_expected);
     let progress = &job.progress;
-    w.flag(progress.merging).flag(progress.merged).i32(progress.run_count.cast_signed()).u64(progress.rows_scanned).u64(progress.rows_appended);
+    w.flag(progress.merging)
+        .flag(progress.merged)
+        .i32(progress.run_count.cast_signed())
+        .u64(progress.rows_scanned)
+        .u64(progress.rows_appended);
     w.u64(progress.worked_ms).flag(progress.paused.is_some()).i64(progress.paused.unwrap_or(0));
     optional_bytes(&mut w, progress.scan_after.as_deref());
     optional_bytes(&mut w, progress.last_entry.as_deref());

@@ -32,9 +32,9 @@ use thawdb_catalog::{TableDef, TreeLayout, key_text};
 use thawdb_device::Env;
 use thawdb_storage::sort::{ExternalSort, SortOptions, SortStatistics, SortedRows};
 use thawdb_storage::{BulkAppend, KeyRange, PageId, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId, Txn};
+use thawdb_types::SqlError;
 use thawdb_types::error::message;
 use thawdb_types::key::Damage;
-use thawdb_types::SqlError;
 use thawdb_types::row::RowBuffer;
 
 /// Rows read in one step.

@@ -10,5 +10,5 @@ pub mod index_build;
 pub mod online;
 
 pub use check::{IndexCheck, IndexFinding, TableCheck, check_table};
-pub use online::{OnlineBuild, OnlineOptions, Step};
 pub use index_build::{BuildError, BuildPhase, BuildProgress, IndexBuild, IndexBuildOptions};
+pub use online::{OnlineBuild, OnlineOptions, Step};

@@ -754,6 +754,7 @@ catalogue! {
     10667 10 1 RESUMABLE_MAXDOP_KEPT "Warning: Create Index was started with MAXDOP %d. The operation will resume with MAXDOP value %d."
     10670 16 1 RESUMABLE_LARGE_INCLUDED "Resumable index creation for %S_MSG '%.*ls' failed because the index includes a large object column '%.*ls'."
     10671 16 1 RESUMABLE_FILTERED "The %S_MSG option is not supported for creating a filtered index."
+    10673 16 1 RESUMABLE_BAD_STATE "Cannot resume index creation due to incorrect persisted state found. Please ABORT the operation and try again."
     10675 16 1 RESUMABLE_NO_PLAN "Internal Query Processor Error: The query processor could not produce a query plan. The RESUMABLE option is not supported for this index build. Remove the RESUMABLE option and rerun the statement."
     10680 16 1 RESUMABLE_NOTHING_PENDING_ALL "ALTER INDEX ALL '%S_MSG' failed. There is no pending resumable index operation on '%.*ls'."
     10681 16 1 RESUMABLE_ROW_TOO_WIDE "Cannot create a row of size %d which is greater than the allowable maximum row size of %d. Abort and retry the operation by specifying the RESUMABLE = OFF option."

@@ -10,6 +10,7 @@
 //! 2. A table that is changed or dropped is locked Sch-M until the transaction ends: nobody runs a plan on it meanwhile.
 
 pub(crate) mod alter_database;
+pub(crate) mod alter_index;
 pub(crate) mod alter_table;
 pub(crate) mod bulk_insert;
 pub(crate) mod columns;
@@ -17,8 +18,10 @@ pub(crate) mod constraints;
 pub(crate) mod database;
 pub(crate) mod drop;
 pub(crate) mod index;
+pub(crate) mod index_options;
 pub(crate) mod login;
 pub(crate) mod names;
+pub(crate) mod online;
 pub(crate) mod schema;
 pub(crate) mod table;
 pub(crate) mod temporary;
@@ -49,9 +52,10 @@ pub(crate) fn change_catalog<R>(
     Ok(result)
 }
 
-/// Keeps everybody from a table until the transaction ends.
+/// Keeps everybody from a table until the transaction ends; 10637 while an index operation goes on there.
 pub(crate) fn lock_for_change(session: &mut SessionState, database: &Arc<OpenDatabase>, table: ObjectId) -> Result<(), SqlError> {
-    session.lock(database.object_resource(table), LockMode::SchM, false)
+    session.lock(database.object_resource(table), LockMode::SchM, false)?;
+    online::refuse_beside_job(session, database, table)
 }
 
 /// The message for an error of a catalog.

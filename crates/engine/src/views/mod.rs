@@ -19,6 +19,7 @@ pub(crate) mod indexes;
 pub(crate) mod information_schema;
 pub(crate) mod objects;
 pub(crate) mod principals;
+pub(crate) mod resumable;
 pub(crate) mod server;
 pub(crate) mod sessions;
 pub(crate) mod types;
@@ -73,7 +74,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 13] = [
+    let groups: [&'static [View]; 14] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -87,6 +88,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         dynamic::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,
+        resumable::VIEWS,
     ];
     groups.into_iter().flatten()
 }

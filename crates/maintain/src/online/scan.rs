@@ -41,12 +41,7 @@ impl OnlineBuild {
     }
 
     /// Sorts the entries of `blocks` and appends them as the next run.
-    fn write_run(
-        &mut self,
-        txn: &mut thawdb_storage::Txn,
-        blocks: &[RowBlock],
-        view: &thawdb_storage::ReadView,
-    ) -> Result<(), BuildError> {
+    fn write_run(&mut self, txn: &mut thawdb_storage::Txn, blocks: &[RowBlock], view: &thawdb_storage::ReadView) -> Result<(), BuildError> {
         let run = self.job.progress.run_count;
         if run >= RUNS_MAX {
             return Err(too_many_runs().into());

@@ -182,7 +182,7 @@ fn a_crash_at_any_moment_costs_at_most_one_chunk() {
             assert!(at.rows_scanned >= acknowledged.rows_scanned && at.rows_appended >= acknowledged.rows_appended, "seed {seed}");
             if crashes < 12 {
                 dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let point = machine.simulation.counts().mutations() + 1 + (dice >> 33) % 120;
+                let point = machine.simulation.counts().mutations() + 1 + (dice >> 33) % 24;
                 machine.simulation.crash_at(Some(CrashPoint::Mutation(point)));
             }
             let outcome = (|| -> Result<(), BuildError> {
@@ -249,12 +249,16 @@ fn a_unique_build_stops_at_two_that_live_and_goes_on_when_one_is_gone() {
     let row = |id: i32, a: i32| vec![Scalar::Int(id), Scalar::Int(a), Scalar::Null, Scalar::text("w")];
     machine.write(&[], &[row(1, 5), row(2, 6), row(3, 5), row(4, 7)], false).unwrap();
     let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
-    assert_eq!(build.step(0).unwrap(), Step::More);
-    let Err(BuildError::Sql(error)) = build.step(0) else { panic!("two rows have one key") };
+    let run = |build: &mut OnlineBuild| loop {
+        match build.step(0) {
+            Ok(Step::More) => {}
+            other => return other,
+        }
+    };
+    let Err(BuildError::Sql(error)) = run(&mut build) else { panic!("two rows have one key") };
     assert_eq!(error.number, 1505);
     machine.write(&[row(3, 5)], &[row(3, 8)], true).unwrap();
-    assert_eq!(build.step(0).unwrap(), Step::More);
-    assert_eq!(build.step(0).unwrap(), Step::Ready);
+    assert_eq!(run(&mut build).unwrap(), Step::Ready);
     // One that comes late.
     machine.write(&[], &[row(5, 7)], true).unwrap();
     assert!(matches!(machine.finish(&mut build), Err(BuildError::Sql(error)) if error.number == 1505));
