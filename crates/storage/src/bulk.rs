@@ -265,7 +265,7 @@ impl BulkAppend {
     /// if it equals the last, `Bug` if below.
     #[inline]
     pub fn push(&mut self, txn: &mut Txn, key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
-        match self.last_key().map(|last| key.cmp(last)) {
+        match self.last_key().map(|last| compare(key, last)) {
             Some(Ordering::Equal) => return Err(StorageError::Duplicate { tree: self.tree, key: key.to_vec() }),
             Some(Ordering::Less) => return Err(StorageError::Bug("keys of a bulk append do not rise".into())),
             _ => {}
@@ -426,6 +426,15 @@ impl Drop for BulkAppend {
     fn drop(&mut self) {
         self.abandon();
     }
+}
+
+/// Order of two keys; most differ in their first eight bytes, which compare as a number without a call.
+#[inline]
+fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    if let (Some((a_first, a_rest)), Some((b_first, b_rest))) = (a.split_first_chunk::<8>(), b.split_first_chunk::<8>()) {
+        return u64::from_be_bytes(*a_first).cmp(&u64::from_be_bytes(*b_first)).then_with(|| a_rest.cmp(b_rest));
+    }
+    a.cmp(b)
 }
 
 fn page_at(pages: &mut AlignedBuf, at: usize) -> &mut PageBytes {

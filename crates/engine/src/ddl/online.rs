@@ -22,6 +22,7 @@ use crate::ddl::table::filegroup_number;
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
 use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
+use crate::instance::index_jobs::Runner;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
@@ -159,38 +160,18 @@ pub(crate) fn work(
     let (Some(job), Some(definition)) = (definitions.jobs.get(&table.0), definitions.tables.tables.get(&table.0)) else {
         return Err(message(10638, &[&"RESUME", &"", &""]).into());
     };
-    let Some(runner) = open.jobs.begin(table, now) else {
+    let Some(runner) = open.jobs.begin(table, interpreter.session.cancel.clone(), now) else {
         return Err(message(10637, &[&definition.name, &table.0]).into());
     };
     let mut job = (**job).clone();
     if let Some(progress) = open.jobs.state(table).progress {
         job.progress = progress;
     }
-    let clock = interpreter.session.engine.config.env.clock.clone();
-    let (start_ns, before_ms) = (clock.monotonic_ns(), job.progress.worked_ms);
-    let elapsed = || Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
-    let outcome = (|| {
-        let mut build = OnlineBuild::begin(&open.storage, definition, &job, OnlineOptions::default())
-            .map_err(|error| told(interpreter.session, open, error))?;
-        loop {
-            if runner.note(build.progress()) {
-                interpreter.out.message(&message(1219, &[]));
-                return Err(Failure::run(message(596, &[])));
-            }
-            if max_duration.is_some_and(|most| elapsed() >= most) {
-                interpreter.out.message(&message(3643, &[]));
-                return Err(Failure::run(message(596, &[])));
-            }
-            interpreter.session.check()?;
-            let worked_ms = before_ms + u64::try_from(elapsed().as_millis()).unwrap_or(u64::MAX);
-            let step = build.step(worked_ms).map_err(|error| told(interpreter.session, open, error))?;
-            if step == Step::Ready {
-                break;
-            }
-        }
-        runner.note(build.progress());
-        interpreter.transactional(|this| publish(this.session, open, &mut build).map_err(Failure::run))
-    })();
+    let mut outcome = run_chunks(interpreter, open, definition, &job, &runner, max_duration);
+    if outcome.is_err() && runner.is_to_stop() {
+        interpreter.out.message(&message(1219, &[]));
+        outcome = Err(Failure::run(message(596, &[])));
+    }
     drop(runner);
     match &outcome {
         Ok(()) => open.jobs.forget(table),
@@ -201,6 +182,38 @@ pub(crate) fn work(
         Err(_) => {}
     }
     outcome
+}
+
+/// One chunk after another, and publication.
+fn run_chunks(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    definition: &TableDef,
+    job: &IndexJob,
+    runner: &Runner,
+    max_duration: Option<Duration>,
+) -> Result<(), Failure> {
+    let clock = interpreter.session.engine.config.env.clock.clone();
+    let start_ns = clock.monotonic_ns();
+    let begun = OnlineBuild::begin(&open.storage, definition, job, OnlineOptions::default());
+    let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;
+    loop {
+        let elapsed = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
+        if runner.note(build.progress()) {
+            return Err(Failure::run(message(596, &[])));
+        }
+        if max_duration.is_some_and(|most| elapsed >= most) {
+            interpreter.out.message(&message(3643, &[]));
+            return Err(Failure::run(message(596, &[])));
+        }
+        interpreter.session.check()?;
+        let worked_ms = job.progress.worked_ms + u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        if build.step(worked_ms).map_err(|error| told(interpreter.session, open, error))? == Step::Ready {
+            break;
+        }
+    }
+    runner.note(build.progress());
+    interpreter.transactional(|this| publish(this.session, open, &mut build).map_err(Failure::run))
 }
 
 fn told(session: &SessionState, open: &OpenDatabase, error: BuildError) -> Failure {

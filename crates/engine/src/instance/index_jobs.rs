@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_catalog::{JobProgress, ObjectId};
+use thawdb_observe::cancel::{CancelReason, CancelToken};
 use thawdb_observe::sync::{Condvar, LockClass, Mutex};
 
 static INDEX_JOBS: LockClass = LockClass::new("INDEX_JOBS", 5);
@@ -21,6 +22,8 @@ struct Live {
     progress: Option<JobProgress>,
     running: bool,
     stop: bool,
+    /// Ends a wait of whoever works on it.
+    cancel: Option<CancelToken>,
     /// When it was last paused, 1/300 s since 1900-01-01.
     paused: Option<i64>,
 }
@@ -52,8 +55,9 @@ impl JobTable {
         Self(Arc::new(Shared { jobs: Mutex::new(&INDEX_JOBS, BTreeMap::new()), stopped: Condvar::new() }))
     }
 
-    /// Takes an operation up; `None` if somebody works on it. `now` tells the time of its pause.
-    pub(crate) fn begin(&self, table: ObjectId, now: Box<dyn Fn() -> i64 + Send>) -> Option<Runner> {
+    /// Takes an operation up; `None` if somebody works on it. `cancel` ends the waits of the call that does, `now` tells the
+    /// time of the pause.
+    pub(crate) fn begin(&self, table: ObjectId, cancel: CancelToken, now: Box<dyn Fn() -> i64 + Send>) -> Option<Runner> {
         let mut jobs = self.0.jobs.lock();
         let live = jobs.entry(table.0).or_default();
         if live.running {
@@ -61,6 +65,7 @@ impl JobTable {
         }
         live.running = true;
         live.stop = false;
+        live.cancel = Some(cancel);
         Some(Runner { shared: self.0.clone(), table: table.0, now })
     }
 
@@ -80,6 +85,10 @@ impl JobTable {
         match jobs.get_mut(&table.0) {
             Some(live) if live.running => {
                 live.stop = true;
+                let cancel = live.cancel.clone();
+                drop(jobs);
+                // It may be waiting for the table, to publish.
+                cancel.into_iter().for_each(|cancel| cancel.cancel(CancelReason::Kill));
                 true
             }
             _ => false,
@@ -101,6 +110,11 @@ impl JobTable {
 }
 
 impl Runner {
+    /// Whether another session wants it to stop.
+    pub(crate) fn is_to_stop(&self) -> bool {
+        self.shared.jobs.lock().get(&self.table).is_some_and(|live| live.stop)
+    }
+
     /// Notes how far it is; true if it is to stop.
     pub(crate) fn note(&self, progress: &JobProgress) -> bool {
         let mut jobs = self.shared.jobs.lock();
@@ -116,6 +130,7 @@ impl Drop for Runner {
         let mut jobs = self.shared.jobs.lock();
         if let Some(live) = jobs.get_mut(&self.table) {
             live.running = false;
+            live.cancel = None;
             live.paused = Some(now);
         }
         self.shared.stopped.notify_all();

@@ -14,6 +14,7 @@
 mod calls;
 mod engine;
 mod nonsense;
+mod resumable;
 mod script;
 mod together;
 mod transcript;
