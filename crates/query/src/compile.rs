@@ -55,6 +55,11 @@ pub trait CompileContext {
     }
     /// Position and type of a variable or parameter; the name has its `@`.
     fn variable(&self, name: &str) -> Option<(usize, SqlType)>;
+    /// Rows that the running scope holds under a bare name: `inserted` and `deleted` in a trigger.
+    fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {
+        let _ = name;
+        None
+    }
     /// A catalog or management view, by its schema and name (`sys`, `INFORMATION_SCHEMA`; `dbo` for `sysobjects`).
     fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
         let _ = (database, schema, name);

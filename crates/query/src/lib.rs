@@ -15,6 +15,7 @@ pub mod exec;
 pub mod explain;
 pub mod expr;
 pub mod functions;
+mod json;
 pub mod optimize;
 pub mod phys;
 

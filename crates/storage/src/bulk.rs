@@ -29,7 +29,6 @@ use crate::spec::Row;
 use crate::store::stream::Batch;
 use crate::txn::{Savepoint, Txn};
 use crate::units::TreeInfo;
-use crate::versions::commit_table::txn_of;
 use crate::versions::records::TxnRecord;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -40,6 +39,8 @@ use thawdb_device::AlignedBuf;
 const BATCH_LEAVES: usize = 256;
 /// Batches on their way at once: one whose log is being flushed, one being written, and one done while they were.
 const BATCHES_MAX: usize = 4;
+/// References to large parts after which a batch ends: each is named in its group, which a small log must take.
+const BATCH_PARTS_BYTES: usize = 16 << 10;
 const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
 /// Log that cutting one batch off again takes: its separators, and a bit for each page.
 const UNDO_BYTES: u64 = 8192;
@@ -98,6 +99,11 @@ impl LeafBuilder {
         true
     }
 
+    /// Adds the references to its rows' large parts.
+    fn add_large(&self, parts: &mut Vec<u8>) {
+        self.entries.iter().for_each(|at| parts.extend_from_slice(&self.bytes[at.large as usize..at.row as usize]));
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
@@ -122,6 +128,8 @@ struct Flight {
     reserved: Reserved,
     after: Option<PageId>,
     leaves: Vec<NewLeaf>,
+    /// References to the large parts of its rows: loose until it is hung.
+    parts: Vec<u8>,
 }
 
 /// An append at work, between calls with its transaction. It must be finished; dropped or failed, its caller rolls back
@@ -142,6 +150,7 @@ pub struct BulkAppend {
     pages: AlignedBuf,
     spare: Vec<AlignedBuf>,
     separators: Vec<Vec<u8>>,
+    parts: Vec<u8>,
     flights: VecDeque<Flight>,
     /// The page after which the next batch will hang, once the first has begun.
     after: Option<Option<PageId>>,
@@ -173,7 +182,11 @@ impl Txn {
         let place = self.open_tree(tree, LockMode::X)?;
         let info = self.trees[place].info.clone();
         let tree = Tree { store: &self.database.store, info: &info, author: me, finishing: false };
-        while tree.cut_off_step(key)? {}
+        let mut large = Vec::new();
+        while tree.cut_off_step(key, &mut large)? {}
+        if !large.is_empty() {
+            self.freed_large.push((info.id, large));
+        }
         Ok(())
     }
 
@@ -185,7 +198,7 @@ impl Txn {
         let info = self.trees[place].info.clone();
         let above = self.database.system_tree(&info).last_key()?;
         // Leaves at the right end that have lost their rows may stand for keys above the rows to come.
-        while self.database.system_tree(&info).cut_off_step(above.as_deref())? {}
+        while self.database.system_tree(&info).cut_off_step(above.as_deref(), &mut Vec::new())? {}
         Ok(BulkAppend {
             database: self.database.clone(),
             place,
@@ -199,6 +212,7 @@ impl Txn {
             pages: AlignedBuf::zeroed(0),
             spare: Vec::new(),
             separators: Vec::new(),
+            parts: Vec::new(),
             flights: VecDeque::new(),
             after: None,
             hung: false,
@@ -273,7 +287,10 @@ impl BulkAppend {
         crate::txn::check_lengths(key, row)?;
         let large = if row.large.is_empty() { Vec::new() } else { txn.write_large(self.place, row.large)? };
         if !self.leaf.push(key, &large, row.inline, self.leaf_body_bytes) {
-            self.end_leaf(txn)?;
+            if let Err(error) = self.end_leaf(txn) {
+                self.parts.extend_from_slice(&large);
+                return Err(error);
+            }
             assert!(self.leaf.push(key, &large, row.inline, self.leaf_body_bytes), "an empty leaf has room for any row");
         }
         Ok(())
@@ -307,8 +324,9 @@ impl BulkAppend {
         let before = self.leaf_before.get_or_insert_default();
         before.clear();
         before.extend_from_slice(self.leaf.last_key().expect("a leaf that ends has rows"));
+        self.leaf.add_large(&mut self.parts);
         self.leaf.clear();
-        if self.separators.len() == BATCH_LEAVES { self.start_batch(txn) } else { Ok(()) }
+        if self.separators.len() == BATCH_LEAVES || self.parts.len() >= BATCH_PARTS_BYTES { self.start_batch(txn) } else { Ok(()) }
     }
 
     /// Sends the batch on its way.
@@ -334,7 +352,8 @@ impl BulkAppend {
         self.after = Some(ids.last().copied());
         match database.store.start_new_pages(ids, buffer, self.me, self.forced) {
             Ok(batch) => {
-                self.flights.push_back(Flight { batch, reserved, after, leaves });
+                let parts = std::mem::take(&mut self.parts);
+                self.flights.push_back(Flight { batch, reserved, after, leaves, parts });
                 Ok(())
             }
             Err(error) => {
@@ -370,6 +389,7 @@ impl BulkAppend {
             Ok(buffer) => self.spare.push(buffer),
             Err(error) => {
                 self.give_back(flight.reserved);
+                self.parts.extend_from_slice(&flight.parts);
                 return Err(error);
             }
         }
@@ -377,11 +397,17 @@ impl BulkAppend {
         let tree = Tree { store: &database.store, info: &known.info, author: self.me, finishing: false };
         let mut mini = Mini::begin(&database.store, self.me);
         mini.reserved = flight.reserved;
-        tree.hang_leaves(&mut mini, flight.after, &flight.leaves)?;
-        if known.touch {
-            mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
+        mini.hold_parts(self.tree, &flight.parts);
+        let hung = tree.hang_leaves(&mut mini, flight.after, &flight.leaves).and_then(|()| {
+            if known.touch {
+                mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
+            }
+            mini.commit()
+        });
+        if let Err(error) = hung {
+            self.parts.extend_from_slice(&flight.parts);
+            return Err(error);
         }
-        mini.commit()?;
         known.touch = false;
         self.leaves_hung += flight.leaves.len() as u64;
         Ok(())
@@ -418,6 +444,13 @@ impl BulkAppend {
             // Written or not, nobody will reach the pages.
             let _ = self.database.store.land(flight.batch);
             self.give_back(flight.reserved);
+            self.parts.extend_from_slice(&flight.parts);
+        }
+        self.leaf.add_large(&mut self.parts);
+        self.leaf.clear();
+        if !self.parts.is_empty() {
+            // No row will ever name them.
+            self.database.free_large_later(&mut vec![(self.tree, std::mem::take(&mut self.parts))]);
         }
     }
 }
@@ -473,15 +506,6 @@ fn name_pages(pages: &mut AlignedBuf, ids: &[PageId], after: Option<PageId>) {
 pub(crate) fn undo(database: &Database, info: &TreeInfo, me: TxnId, above: Option<&[u8]>) -> Result<Vec<u8>, StorageError> {
     let tree = Tree { store: &database.store, info, author: me, finishing: true };
     let mut large = Vec::new();
-    if info.large_unit().is_some() {
-        crate::cleaner::each_leaf(database, info, above, &mut |page| {
-            if txn_of(header::creator_number(page)) == me.0 {
-                let leaf = crate::page::Slotted(page);
-                (0..leaf.len()).for_each(|slot| large.extend_from_slice(leaf.entry(slot).large_bytes));
-            }
-            Ok(true)
-        })?;
-    }
-    while tree.cut_off_step(above)? {}
+    while tree.cut_off_step(above, &mut large)? {}
     Ok(large)
 }

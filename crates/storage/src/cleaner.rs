@@ -4,7 +4,8 @@
 //!   committed, below the horizon ──> leaves: tags and ghosts out, empty leaves unlinked
 //!                                ──> dropped trees: pages freed, then their row's ghost removed
 //!   aborted with rows left       ──> sweep of the trees they touched: rows given back; made trees freed; then forgotten
-//!   version segments             ──> large parts of dead versions freed, then the segment, then its row
+//!   version segments             ──> large parts of dead versions loosened, then the segment freed, then its row
+//!   loose large parts            ──> freed, page by page from their ends
 //! ```
 //! Everything is found again after a crash except the list of leaves to tidy: tags of long committed transactions cost a
 //! look at the commit table until the leaf is next cleaned or rewritten.
@@ -25,6 +26,7 @@ use crate::btree::RowEdit;
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{LargeRef, PageId, TreeId, TxnId};
+use crate::mini::Mini;
 use crate::page::{PageBytes, PageType, Slotted, header};
 use crate::units::{TreeInfo, unit_key};
 use crate::versions::commit_table::Fate;
@@ -75,11 +77,6 @@ impl Cleaner {
         if !large.is_empty() {
             self.queue.lock().large.append(&mut large);
         }
-    }
-
-    /// References to large parts that wait to be freed.
-    pub(crate) fn large_waiting(&self) -> Vec<(TreeId, Vec<u8>)> {
-        self.queue.lock().large.clone()
     }
 
     /// Takes the oldest committed transaction that everybody sees.
@@ -160,14 +157,25 @@ impl Database {
         let Some((tree, refs)) = self.cleaner.queue.lock().large.pop() else { return Ok(false) };
         let info = match self.tree(tree, 0) {
             Ok(info) => info,
-            Err(StorageError::NotFound(_)) => return Ok(true),
+            Err(StorageError::NotFound(_)) => {
+                // The tree is gone, or will be, and its parts with it.
+                let mut mini = Mini::begin(&self.store, TxnId(0)).finishing();
+                mini.hold_parts(tree, &refs);
+                mini.commit()?;
+                return Ok(true);
+            }
             Err(error) => {
                 self.cleaner.free_large(vec![(tree, refs)]);
                 return Err(error);
             }
         };
-        for part in refs.chunks_exact(size_of::<LargeRef>()) {
-            crate::large::free(self, &info, LargeRef(part.try_into().expect("chunks of sixteen")))?;
+        for (index, part) in LargeRef::all(&refs).enumerate() {
+            if let Err(error) = crate::large::free(self, &info, part) {
+                // A damaged part stays in the list of loose parts, and keeps nobody from freeing the others.
+                let kept = index + usize::from(matches!(error, StorageError::Damage { .. }));
+                self.cleaner.free_large(vec![(tree, refs[kept * size_of::<LargeRef>()..].to_vec())]);
+                return Err(error);
+            }
         }
         Ok(true)
     }

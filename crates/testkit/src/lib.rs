@@ -1,3 +1,4 @@
 //! What tests of every floor share; nothing but tests and benches sees it.
 
 pub mod crash;
+pub mod simulate;

@@ -177,6 +177,8 @@ pub enum Bench {
     Scan,
     /// Building indexes
     Index,
+    /// Four analytic queries, warm and cold; beside PostgreSQL if asked
+    Analytic,
 }
 
 /// The benchmarks' options.
@@ -200,9 +202,21 @@ pub struct BenchArguments {
     /// Seconds each measurement of `oltp` runs
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
-    /// `load`: the same rows on a PostgreSQL of its own, and the ratio
+    /// `load`, `analytic`, `oltp`: the same rows on a PostgreSQL of its own, and the ratio
     #[arg(long)]
     pub postgres: bool,
+    /// `oltp`: the same rows in SQLite, and the ratio; needs a C compiler and SQLite's headers
+    #[arg(long)]
+    pub sqlite: bool,
+    /// `oltp`: hundreds of thousands of accounts
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub scale: u32,
+    /// `oltp`: rounds of each measurement, ours and the rival's in turn
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// `oltp`: only this kind of work: select, insert, update or tpcb
+    #[arg(long)]
+    pub kind: Option<String>,
 }
 
 /// `2GB`, `512MB`, `64KB`, `1048576`: powers of 1,024, as SQL Server counts.

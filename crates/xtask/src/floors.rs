@@ -97,6 +97,7 @@ const STORAGE: &[(&str, u32)] = &[
     ("large", 6),
     ("rollback", 6),
     ("row_change", 6),
+    ("read_ahead", 6),
     ("scan", 6),
     ("storage", 6),
     ("txn", 6),

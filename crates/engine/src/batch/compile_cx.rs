@@ -32,6 +32,10 @@ impl CompileContext for CompileCx<'_> {
         (variable.declared_at <= self.step).then_some((position, variable.sql_type))
     }
 
+    fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {
+        crate::session::rowset::source(self.session, name)
+    }
+
     fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
         crate::views::find(database, schema, name)
     }

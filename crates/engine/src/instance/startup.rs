@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thawdb_catalog::store::load_counters;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord, DatabaseState, InstanceCatalog, Properties};
+use thawdb_device::BackgroundWork;
 use thawdb_observe::sync::{Mutex, RwLock};
 use thawdb_storage::{DatabaseSpec, FileKind, Storage, StorageConfig, StorageError};
 use thawdb_types::SqlError;
@@ -151,7 +152,14 @@ impl Engine {
     }
 
     /// Everything that master alone does not hold, side by side: it is waiting for disks, and for the password's hash.
+    /// One after another where the environment has no threads to spare.
     fn bring_up(&self) -> Result<(), SqlError> {
+        if self.config.env.background == BackgroundWork::Stepped {
+            self.make_tempdb().map_err(|error| plain("tempdb", error))?;
+            OTHER_SYSTEM.into_iter().try_for_each(|system| self.make_system_database(system))?;
+            login::ensure_sa(self)?;
+            return self.open_others();
+        }
         std::thread::scope(|scope| {
             let tempdb = scope.spawn(|| self.make_tempdb().map_err(|error| plain("tempdb", error)));
             let made = OTHER_SYSTEM.map(|system| scope.spawn(move || self.make_system_database(system)));

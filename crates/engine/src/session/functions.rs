@@ -97,7 +97,13 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         "OBJECT_SCHEMA_NAME" => {
             let table = given.int(0).and_then(|id| table_by_id(session, id, given.int(1)));
             let system = given.int(0).and_then(crate::views::name_of).map(|(schema, _)| schema.to_owned());
-            optional(table.map(|table| table.schema_name.clone()).or(system), text)
+            let object = catalog_of(session, given.int(1)).and_then(|catalog| catalog.objects.get(&given.int(0)?).cloned());
+            let own = table.map(|table| table.schema_name.clone()).or(object.map(|object| object.schema_name.clone()));
+            optional(own.or(system), text)
+        }
+        "OBJECT_DEFINITION" => {
+            let object = catalog_of(session, None).and_then(|catalog| catalog.objects.get(&given.int(0)?).cloned());
+            optional(object.as_deref().and_then(crate::views::modules::shown_definition), text)
         }
         "OBJECTPROPERTY" | "OBJECTPROPERTYEX" => {
             let property = given.text(1).unwrap_or_default();
@@ -146,6 +152,9 @@ pub(crate) fn object_id(session: &SessionState, name: &str, kind: Option<&str>) 
     }
     let open = crate::ddl::names::database_of(session, &name).ok()?;
     let catalog = session.definitions(open.id)?;
+    if let Some(object) = catalog.object(crate::ddl::names::schema_of(&name), &name.name.text) {
+        return wants(object.kind.code().0.trim()).then_some(object.id.0);
+    }
     let constraint = catalog.constraint(crate::ddl::names::schema_of(&name), &name.name.text)?;
     wants(crate::views::objects::constraint_type(&constraint.kind).0.trim()).then_some(constraint.id.0)
 }
@@ -158,7 +167,9 @@ pub(crate) fn object_name(session: &SessionState, id: i32, database: Option<i32>
     if let Some((_, name)) = crate::views::name_of(id) {
         return Some(name.to_owned());
     }
-    catalog_of(session, database)?.constraints.get(&id).map(|constraint| constraint.name.clone())
+    let catalog = catalog_of(session, database)?;
+    let object = catalog.objects.get(&id).map(|object| object.name.clone());
+    object.or_else(|| catalog.constraints.get(&id).map(|constraint| constraint.name.clone()))
 }
 
 fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {

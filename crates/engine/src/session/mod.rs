@@ -19,6 +19,7 @@ pub(crate) mod isolation;
 pub(crate) mod options;
 pub(crate) mod prepared;
 pub(crate) mod properties;
+pub(crate) mod rowset;
 pub(crate) mod state;
 pub(crate) mod temporary;
 pub(crate) mod transaction;

@@ -138,6 +138,12 @@ impl Transactions {
         self.rollback_to(&mark, temp)
     }
 
+    /// Ends the counting of a statement's own transaction: its work stays, to end with the statement.
+    pub(crate) fn end_of_statement_transaction(&mut self) {
+        debug_assert!(!self.doomed, "a doomed transaction is rolled back");
+        self.forget();
+    }
+
     fn forget(&mut self) {
         self.count = 0;
         self.doomed = false;

@@ -17,6 +17,7 @@ pub(crate) mod empty;
 pub(crate) mod files;
 pub(crate) mod indexes;
 pub(crate) mod information_schema;
+pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod principals;
 pub(crate) mod resumable;
@@ -74,13 +75,14 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 14] = [
+    let groups: [&'static [View]; 15] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
         types::VIEWS,
         indexes::VIEWS,
         constraints::VIEWS,
+        modules::VIEWS,
         files::VIEWS,
         principals::VIEWS,
         server::VIEWS,

@@ -37,6 +37,11 @@ impl Binder<'_> {
             let table = self.cx.temp_table(&name.name.text);
             return table.map(Object::Table).ok_or_else(|| error(208, &[&name.name.text], self.statement));
         }
+        if name.is_simple()
+            && let Some(source) = self.cx.rowset(&name.name.text)
+        {
+            return Ok(Object::Source { source, schema: String::new() });
+        }
         let database = self.database_of(name)?;
         let catalog = self.catalog(database).ok_or_else(|| error(208, &[&shown_object(name)], self.statement))?;
         let mut schemas = match &name.schema {

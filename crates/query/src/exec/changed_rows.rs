@@ -18,7 +18,7 @@
 
 use crate::eval::{eval_array, select};
 use crate::exec::batch::Rows;
-use crate::exec::decode::{Wanted, decode};
+use crate::exec::decode::{Fetched, Wanted, decode};
 use crate::exec::key_table::KeyTable;
 use crate::exec::table_scan::TableScan;
 use crate::exec::table_writer::{TableRows, TableWriter, WriteError};
@@ -120,7 +120,8 @@ impl<'p> ChangedRows<'p> {
         let blocks = [block];
         for (column, at) in self.old_columns.iter().enumerate() {
             let wanted = Wanted::Column { place: layout.place(column), sql_type: table.columns[column].sql_type };
-            old.columns[*at] = decode(layout, &wanted, &blocks, None, &view).map_err(|e| cx.host.storage_error(table.database, e.0))?;
+            old.columns[*at] = decode(layout, &wanted, &Fetched::new(layout, &blocks, false), None, &view)
+                .map_err(|e| cx.host.storage_error(table.database, e.0))?;
         }
         Ok(old)
     }

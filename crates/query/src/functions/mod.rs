@@ -8,7 +8,10 @@ mod eval_math;
 mod eval_misc;
 mod eval_text;
 pub mod signature;
+pub(crate) mod table_valued;
 mod text;
+
+pub(crate) use eval_text::or_null;
 
 #[cfg(test)]
 mod tests;

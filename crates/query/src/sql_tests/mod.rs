@@ -4,6 +4,7 @@
 
 mod dml;
 mod errors;
+mod json;
 mod plans;
 mod random;
 mod rows;
@@ -150,6 +151,7 @@ impl Db {
             name: name.into(),
             columns,
             indexes,
+            building: None,
             created: 0,
             modified: 0,
         };

@@ -22,6 +22,7 @@ pub mod boot;
 pub(crate) mod create;
 pub mod dirty;
 pub mod file;
+pub(crate) mod loose;
 mod read;
 pub(crate) mod stream;
 pub mod write;
@@ -62,6 +63,8 @@ pub struct Store {
     pub(crate) writer: write::Writer,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) pending: Pending,
+    pub(crate) loose: loose::Loose,
+    settings: background::Settings,
 }
 
 impl Store {
@@ -81,6 +84,8 @@ impl Store {
             writer: write::Writer::new(),
             checkpoints: Checkpoints::new(),
             pending: Pending::new(),
+            loose: loose::Loose::new(),
+            settings: background::Settings::new(),
         })
     }
 

@@ -24,7 +24,7 @@ use super::write::place_mut;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TxnId};
 use crate::log::format::RECORD_HEADER_BYTES;
-use crate::log::{Log, Use};
+use crate::log::{Log, ScanStart, Use};
 use crate::page::{Format, PAGE_BYTES, PageBytes, PageOp, PageType, checksum, header};
 use crate::record;
 use observe::sync::{Condvar, LockClass, Mutex};
@@ -127,7 +127,8 @@ impl Store {
             assert!(header::page_id(place_mut(&mut buffer, at)) == *id, "a new page carries its name");
             self.pool.discard(&self.file(id.file)?.pool_file, id.page);
         }
-        let hold = self.dirty.hold(self.log_end());
+        let scan = self.log.as_ref().map_or(ScanStart::default(), |log| log.scan_start());
+        let hold = self.dirty.hold(self.log_end(), scan);
         let mut batch = Batch { ids, hold, outcome: None };
         let upto = match self.log_new_pages(&mut buffer, batch.ids.len(), txn, forced) {
             Ok(upto) => upto,

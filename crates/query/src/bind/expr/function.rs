@@ -52,6 +52,20 @@ impl Binder<'_> {
         self.bind_function(name, &refs(&call.arguments), span)
     }
 
+    /// JSON_OBJECT and JSON_ARRAY: what their clause says of NULL becomes the last argument.
+    pub(super) fn bind_json<'e>(
+        &mut self,
+        name: &str,
+        arguments: impl Iterator<Item = &'e ast::Expr>,
+        absent_on_null: bool,
+        span: Span,
+    ) -> Result<BoundExpr, SqlError> {
+        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
+        let mut bound = arguments.map(|argument| self.bind_expr(argument)).collect::<Result<Vec<_>, _>>()?;
+        bound.push(BoundExpr::literal(Scalar::Bit(absent_on_null), SqlType::Bit));
+        finish_call(signature, bound, span)
+    }
+
     /// Binds a call of a function of the table.
     pub(crate) fn bind_function(&mut self, name: &str, arguments: &[&ast::Expr], span: Span) -> Result<BoundExpr, SqlError> {
         let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
@@ -59,7 +73,11 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(arguments.len());
         for (index, argument) in arguments.iter().enumerate() {
             let wanted = signature.arguments[index.min(signature.arguments.len() - 1)];
-            bound.push(if wanted == Arg::Part { date_part(signature.name, argument)? } else { self.bind_expr(argument)? });
+            bound.push(match wanted {
+                Arg::Part if signature.name == "ISJSON" => json_sort(argument)?,
+                Arg::Part => date_part(signature.name, argument)?,
+                _ => self.bind_expr(argument)?,
+            });
         }
         finish_call(signature, bound, span)
     }
@@ -144,6 +162,19 @@ fn date_part(function: &str, argument: &ast::Expr) -> Result<BoundExpr, SqlError
     };
     let part = signature::date_part(&column.text).ok_or_else(|| error(155, &[&column.text, &shown], argument.span))?;
     Ok(BoundExpr::literal(Scalar::Text(part.to_string()), SqlType::varchar(part.len() as u16)))
+}
+
+/// The word that says what ISJSON looks for.
+fn json_sort(argument: &ast::Expr) -> Result<BoundExpr, SqlError> {
+    let word = match &argument.kind {
+        ast::ExprKind::Column(ast::ColumnName { table: None, column, .. }) => column.text.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    if !matches!(word.as_str(), "value" | "array" | "object" | "scalar") {
+        return Err(error(1023, &[&2, &"isjson"], argument.span));
+    }
+    let length = word.len() as u16;
+    Ok(BoundExpr::literal(Scalar::Text(word), SqlType::varchar(length)))
 }
 
 fn finish_call(signature: &'static Signature, bound: Vec<BoundExpr>, span: Span) -> Result<BoundExpr, SqlError> {

@@ -49,7 +49,11 @@ impl Binder<'_> {
             A::AtTimeZone { operand, zone } => self.bind_function("AT TIME ZONE", &[operand, zone], span),
             A::NextValueFor { .. } => Err(not_built("NEXT VALUE FOR", span)),
             A::Method { .. } | A::StaticMethod { .. } => Err(not_built("a method call", span)),
-            A::JsonObject { .. } | A::JsonArray { .. } => Err(not_built("JSON_OBJECT and JSON_ARRAY", span)),
+            A::JsonObject { members, absent_on_null } => {
+                let arguments = members.iter().flat_map(|(key, value)| [key, value]);
+                self.bind_json("JSON_OBJECT", arguments, *absent_on_null, span)
+            }
+            A::JsonArray { elements, absent_on_null } => self.bind_json("JSON_ARRAY", elements.iter(), *absent_on_null, span),
             A::PartitionFunction { .. } => Err(not_built("$PARTITION", span)),
             _ => Err(error(4145, &[&""], span)),
         }

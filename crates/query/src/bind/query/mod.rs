@@ -1,5 +1,6 @@
 //! Queries: WITH, the body, ORDER BY and what surrounds it.
 
+mod for_json;
 mod group;
 mod order;
 mod select;
@@ -64,8 +65,13 @@ impl Binder<'_> {
         match &query.for_clause {
             None | Some(ForClause::Browse | ForClause::ReadOnly | ForClause::Update(_)) => {}
             Some(ForClause::Xml { .. }) => return Err(not_built("FOR XML", query.span)),
-            Some(ForClause::Json { .. }) => return Err(not_built("FOR JSON", query.span)),
+            Some(ForClause::Json { mode, options }) => return self.bind_for_json(query, mode, options, usage),
         }
+        self.bind_rows(query, usage)
+    }
+
+    /// Binds a query whatever its FOR clause says.
+    fn bind_rows(&mut self, query: &ast::Query, usage: QueryUse) -> Result<BoundQuery, SqlError> {
         let reach = self.ctes.len();
         if let Some(with) = &query.with {
             self.push_ctes(with)?;

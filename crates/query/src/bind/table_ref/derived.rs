@@ -2,7 +2,7 @@
 
 use super::{BoundTable, derived_scope, need_alias};
 use crate::algebra::{BoundExpr, Rel};
-use crate::bind::error::error;
+use crate::bind::error::{error, not_built};
 use crate::bind::query::{OutputName, QueryUse};
 use crate::bind::scope::ScopeTable;
 use crate::bind::{Binder, Clause, Level, coerce};
@@ -67,9 +67,9 @@ impl Binder<'_> {
         &mut self,
         name: &ast::ObjectName,
         arguments: &[ast::Expr],
+        schema: &[ast::RowsetColumn],
         alias: Option<&ast::Alias>,
     ) -> Result<BoundTable, SqlError> {
-        let source = self.find_table_function(name)?;
         let mut bound = Vec::with_capacity(arguments.len());
         for argument in arguments {
             bound.push(match argument.kind {
@@ -77,6 +77,15 @@ impl Binder<'_> {
                 _ => self.within(Clause::From, |b| b.bind_expr(argument))?,
             });
         }
+        let built_in = match name.is_simple() {
+            true => self.built_in_table_function(&name.name.text, bound.clone(), schema, name.span)?,
+            false => None,
+        };
+        let (source, bound) = match built_in {
+            Some(built_in) => built_in,
+            None if !schema.is_empty() => return Err(not_built("a WITH clause of this table-valued function", name.span)),
+            None => (self.find_table_function(name)?, bound),
+        };
         let (rel, columns) = self.source_columns(source, bound);
         let mut outputs: Vec<OutputName> = columns.iter().map(|c| OutputName { name: c.name.clone(), column: c.column }).collect();
         if let Some(alias) = alias {

@@ -1,0 +1,3 @@
+//! Runs of the whole engine, made of seeds.
+
+mod simulate;
