@@ -67,8 +67,11 @@ pub struct IndexJob {
 }
 
 impl IndexJob {
-    /// Share of the work that is done, 0 to 100: reading and writing are half each.
+    /// Share of the work that is done, 0 to 100: reading and writing are half each. What waits to be published reads 100.
     pub fn percent(&self, progress: &JobProgress) -> f64 {
+        if progress.merged {
+            return 100.0;
+        }
         let whole = if progress.merging { progress.rows_scanned } else { self.rows_expected.max(progress.rows_scanned) };
         ((progress.rows_scanned + progress.rows_appended) as f64 * 50.0 / whole.max(1) as f64).min(100.0)
     }

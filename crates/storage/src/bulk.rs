@@ -179,7 +179,7 @@ impl Txn {
     /// left at the end of a tree. The caller is the tree's only writer.
     pub fn cut_off_above(&mut self, tree: TreeId, key: Option<&[u8]>) -> Result<(), StorageError> {
         let me = self.ensure_id()?;
-        let place = self.open_tree(tree, LockMode::X)?;
+        let place = self.open_tree(tree, LockMode::IS)?;
         let info = self.trees[place].info.clone();
         let tree = Tree { store: &self.database.store, info: &info, author: me, finishing: false };
         let mut large = Vec::new();
@@ -192,8 +192,17 @@ impl Txn {
 
     /// The same without holding the transaction between rows.
     pub fn begin_bulk_append(&mut self, tree: TreeId) -> Result<BulkAppend, StorageError> {
+        self.begin_append(tree, LockMode::X)
+    }
+
+    /// The same to a tree that nobody else knows yet: the table it will belong to goes on in use.
+    pub fn begin_private_append(&mut self, tree: TreeId) -> Result<BulkAppend, StorageError> {
+        self.begin_append(tree, LockMode::IS)
+    }
+
+    fn begin_append(&mut self, tree: TreeId, mode: LockMode) -> Result<BulkAppend, StorageError> {
         let me = self.ensure_id()?;
-        let place = self.open_tree(tree, LockMode::X)?;
+        let place = self.open_tree(tree, mode)?;
         let writer = self.writer(me);
         let info = self.trees[place].info.clone();
         let above = self.database.system_tree(&info).last_key()?;

@@ -30,7 +30,7 @@ use std::time::Duration;
 use thawdb_catalog::{IndexDef, IndexJob, JobProgress, ObjectId, TableDef};
 use thawdb_maintain::{BuildError, OnlineBuild, OnlineOptions, Step};
 use thawdb_storage::TreeSpec;
-use thawdb_storage::locks::LockMode;
+use thawdb_storage::locks::{LockMode, Party};
 use thawdb_tsql::ast::{CreateIndex, Span};
 use thawdb_types::SqlError;
 
@@ -168,6 +168,7 @@ pub(crate) fn work(
         job.progress = progress;
     }
     let mut outcome = run_chunks(interpreter, open, definition, &job, &runner, max_duration);
+    interpreter.session.ticket.facts.lock().percent_complete = 0.0;
     if outcome.is_err() && runner.is_to_stop() {
         interpreter.out.message(&message(1219, &[]));
         outcome = Err(Failure::run(message(596, &[])));
@@ -195,10 +196,12 @@ fn run_chunks(
 ) -> Result<(), Failure> {
     let clock = interpreter.session.engine.config.env.clock.clone();
     let start_ns = clock.monotonic_ns();
-    let begun = OnlineBuild::begin(&open.storage, definition, job, OnlineOptions::default());
+    let options = OnlineOptions { party: Some(Party::session(interpreter.session.ticket.id)), ..OnlineOptions::default() };
+    let begun = OnlineBuild::begin(&open.storage, definition, job, options);
     let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;
     loop {
         let elapsed = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
+        interpreter.session.ticket.facts.lock().percent_complete = build.percent() as f32;
         if runner.note(build.progress()) {
             return Err(Failure::run(message(596, &[])));
         }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
-use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Resource};
+use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Party, Resource};
 use thawdb_storage::{ReadView, StorageError};
 use thawdb_types::SqlError;
 
@@ -84,17 +84,18 @@ impl SessionState {
         identity: Identity,
         database: Arc<OpenDatabase>,
     ) -> Result<Self, SqlError> {
+        let party = Party::session(ticket.id);
         let mut state = Self {
-            owner: engine.locks.owner(),
-            database_owner: engine.locks.owner(),
+            owner: engine.locks.owner_of(party),
+            database_owner: engine.locks.owner_of(party),
             login_database: database.id,
             engine,
             ticket,
             identity,
             database: database.clone(),
             options: Options::default(),
-            transactions: Transactions::default(),
-            variable_rows: Transactions::default(),
+            transactions: Transactions::of(party),
+            variable_rows: Transactions::of(party),
             temp: TempTables::default(),
             global_temp: Vec::new(),
             frames: Vec::new(),

@@ -18,6 +18,7 @@ use crate::session::temporary::TempTables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseCatalog, ObjectId};
+use thawdb_storage::locks::Party;
 use thawdb_storage::{Savepoint, StorageError, Txn};
 
 /// What is done to a table's counters once its change is committed.
@@ -57,15 +58,25 @@ pub(crate) struct Transactions {
     pub(crate) name: Option<String>,
     /// What the client calls it; 0 outside a transaction.
     pub(crate) descriptor: u64,
+    /// Whose waits its locks belong to.
+    party: Option<Party>,
     savepoints: Vec<(String, Mark)>,
     temp_before: Option<TempTables>,
 }
 
 impl Transactions {
+    /// The transactions of a session.
+    pub(crate) fn of(party: Party) -> Self {
+        Self { party: Some(party), ..Self::default() }
+    }
+
     /// The part in `database`, begun if need be.
     pub(crate) fn part(&mut self, database: &Arc<OpenDatabase>) -> &mut DatabaseTxn {
         self.databases.entry(database.id.0).or_insert_with(|| {
-            let txn = database.storage.begin();
+            let txn = match self.party {
+                Some(party) => database.storage.begin_for(party),
+                None => database.storage.begin(),
+            };
             let start = txn.savepoint();
             DatabaseTxn { database: database.clone(), txn, start, catalog: None, on_commit: Vec::new() }
         })

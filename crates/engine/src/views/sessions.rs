@@ -239,7 +239,14 @@ fn requests(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
         let mut row = vec![small(ticket.id), int(0), moment(facts.request_start), text("running"), text(facts.command)];
         row.extend([Scalar::Null, Scalar::Null, Scalar::Null, Scalar::Null, database_number(facts), int(1), Scalar::Null, small(0)]);
         row.extend([Scalar::Null, int(0), text("MISCELLANEOUS"), text(""), int(facts.transaction_count), int(1), big(0), Scalar::Null]);
-        row.extend([Scalar::Real(0.0), big(0), int(0), elapsed_ms(facts.request_start, now), Scalar::Null, Scalar::Null]);
+        row.extend([
+            Scalar::Real(facts.percent_complete),
+            big(0),
+            int(0),
+            elapsed_ms(facts.request_start, now),
+            Scalar::Null,
+            Scalar::Null,
+        ]);
         row.extend([big(0), big(0), big(0), int(i32::MAX), text(facts.language.clone()), big(facts.row_count)]);
         Some(row)
     }))

@@ -21,7 +21,7 @@ impl OnlineBuild {
         if words.len() < WORDS {
             return Ok(false);
         }
-        let mut txn = self.database.begin();
+        let mut txn = self.begin_chunk();
         let mut now = Vec::with_capacity(words.len());
         for (entry, _) in words {
             // Under the lock the word is its writer's last, or gone with it.

@@ -145,8 +145,8 @@ impl OnlineBuild {
             Some(merge) => merge,
             None => Merge::new(&self.database, self.job.runs, progress.run_count, progress.last_entry.as_deref())?,
         };
-        let mut txn = self.database.begin();
-        let mut append = txn.begin_bulk_append(self.job.index.tree)?;
+        let mut txn = self.begin_chunk();
+        let mut append = txn.begin_private_append(self.job.index.tree)?;
         append.set_fill_percent(self.job.fill_factor);
         let mut last = progress.last_entry.clone();
         let (mut rows, mut merged) = (0, false);

@@ -42,6 +42,7 @@ use merge::Merge;
 use std::sync::Arc;
 use thawdb_catalog::store::put_job;
 use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, key_text};
+use thawdb_storage::locks::Party;
 use thawdb_storage::{Database, StorageError, Txn};
 use thawdb_types::SqlError;
 use thawdb_types::error::message;
@@ -60,11 +61,13 @@ const WORDS: usize = 10_000;
 pub struct OnlineOptions {
     /// Rows of a chunk, at most [`CHUNK_ROWS`].
     pub chunk_rows: usize,
+    /// Whose waits the chunks' locks belong to.
+    pub party: Option<Party>,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        Self { chunk_rows: CHUNK_ROWS }
+        Self { chunk_rows: CHUNK_ROWS, party: None }
     }
 }
 
@@ -110,7 +113,7 @@ impl OnlineBuild {
         shadow.indexes.push(job.index.clone());
         let index = shadow.indexes.len() - 1;
         let progress = &job.progress;
-        let mut txn = database.begin();
+        let mut txn = begin_txn(database, &options);
         // Runs from this number on, and entries above this key, are of chunks that did not commit.
         txn.cut_off_above(job.runs, Some(&progress.run_count.to_be_bytes()))?;
         if !progress.merged {
@@ -170,6 +173,10 @@ impl OnlineBuild {
         }
     }
 
+    fn begin_chunk(&self) -> Txn {
+        begin_txn(&self.database, &self.options)
+    }
+
     /// Commits a chunk with the job's record.
     fn commit(&mut self, mut txn: Txn) -> Result<(), BuildError> {
         put_job(&mut txn, &self.job)?;
@@ -196,6 +203,10 @@ impl OnlineBuild {
         let name = self.job.index.name.clone().unwrap_or_default();
         Ok(message(1505, &[&object, &name, &values]).into())
     }
+}
+
+fn begin_txn(database: &Arc<Database>, options: &OnlineOptions) -> Txn {
+    options.party.map_or_else(|| database.begin(), |party| database.begin_for(party))
 }
 
 /// 8632 stands for what is beyond a bound of this engine.

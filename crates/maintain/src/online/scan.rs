@@ -29,7 +29,7 @@ impl OnlineBuild {
             rows += block.len();
             blocks.push(std::mem::take(block));
         }
-        let mut txn = self.database.begin();
+        let mut txn = self.begin_chunk();
         if rows > 0 {
             self.write_run(&mut txn, &blocks, &view)?;
             let last: &RowBlock = blocks.last().expect("rows lie in blocks");
@@ -52,7 +52,7 @@ impl OnlineBuild {
         let table = self.table.clone();
         self.entries.each(&table, blocks, view, 0, &mut |key, payload| Ok(sort.push(key, payload)?))?;
         let mut sorted = sort.finish()?;
-        let mut append = txn.begin_bulk_append(self.job.runs)?;
+        let mut append = txn.begin_private_append(self.job.runs)?;
         append.force_pages();
         let mut key = run.to_be_bytes().to_vec();
         while let Some((entry, payload)) = sorted.next()? {

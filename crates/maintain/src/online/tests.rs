@@ -165,7 +165,7 @@ impl Machine {
 }
 
 fn small() -> OnlineOptions {
-    OnlineOptions { chunk_rows: 300 }
+    OnlineOptions { chunk_rows: 300, party: None }
 }
 
 #[test]
