@@ -106,6 +106,8 @@ pub struct TableDef {
     pub columns: Vec<ColumnDef>,
     /// Indexes; the first is the heap or clustered index and holds the rows.
     pub indexes: Vec<IndexDef>,
+    /// An index being built beside the table's use: its definition, whose tree is the operation's side tree.
+    pub building: Option<Arc<IndexDef>>,
     /// Creation, 1/300 s since 1900-01-01 (datetime).
     pub created: i64,
     /// Last change of definition, likewise.
@@ -116,6 +118,14 @@ impl TableDef {
     /// The heap or clustered index.
     pub fn rows(&self) -> &IndexDef {
         &self.indexes[0]
+    }
+
+    /// The table as if the index being built were its last, with the side tree in place of its own.
+    pub fn with_building(&self) -> Option<Self> {
+        let building = self.building.as_ref()?;
+        let mut table = self.clone();
+        table.indexes.push((**building).clone());
+        Some(table)
     }
 
     /// Position of the column named `name`, compared as the catalog collation does (ASCII case ignored here).

@@ -5,6 +5,7 @@
 
 pub mod defs;
 pub mod instance;
+pub mod jobs;
 pub mod key_text;
 pub mod layout;
 pub mod module;
@@ -15,6 +16,7 @@ pub mod store;
 
 pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
+pub use jobs::{IndexJob, JobProgress};
 pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
 pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};

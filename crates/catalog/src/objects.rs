@@ -250,7 +250,7 @@ pub(crate) fn read_column(r: &mut Reader<'_>) -> Result<ColumnDef, RecordError> 
     Ok(ColumnDef { id, name, sql_type, nullable, identity, default: r.optional_text()?, default_name: r.optional_text()? })
 }
 
-fn write_index(w: &mut Writer, index: &IndexDef) {
+pub(crate) fn write_index(w: &mut Writer, index: &IndexDef) {
     w.i32(index.id.0).optional_text(index.name.as_deref()).count(index.keys.len());
     for key in &index.keys {
         w.count(key.column_index).flag(key.descending);
@@ -263,7 +263,7 @@ fn write_index(w: &mut Writer, index: &IndexDef) {
     w.optional_text(index.filter.as_deref()).u64(index.tree.0);
 }
 
-fn read_index(r: &mut Reader<'_>) -> Result<IndexDef, RecordError> {
+pub(crate) fn read_index(r: &mut Reader<'_>) -> Result<IndexDef, RecordError> {
     let (id, name) = (IndexId(r.i32()?), r.optional_text()?);
     let keys = r.list(|r| Ok(IndexKey { column_index: r.count()?, descending: r.flag()? }))?;
     let included = r.list(Reader::count)?;
@@ -300,5 +300,5 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
     if indexes.is_empty() || !indexes.iter().all(in_range) {
         return Err(RecordError(format!("table {} has indexes that do not fit its columns", id.0)));
     }
-    Ok(TableDef { database, id, schema, schema_name: schema_name.name.clone(), name, columns, indexes, created, modified })
+    Ok(TableDef { database, id, schema, schema_name: schema_name.name.clone(), name, columns, indexes, building: None, created, modified })
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! key = kind u8 | number i32, big-endian with the sign bit turned        row = record (record.rs), inline or, when it
 //! kinds: 1 properties · 2 schema · 3 table · 4 counters · 5 user · 6 constraint       is long, as one large part
-//!        7 object that is no table
+//!        7 object that is no table · 8 index operation
 //!        16 database · 17 login (master only) · 18 setting (master only)
 //! ```
 //!
@@ -15,8 +15,9 @@
 //! Takes no lock of its own: the caller serialises writers of one database. A record that cannot be read is
 //! [`CatalogError::Damage`].
 
-use crate::defs::{Catalog, DatabaseId, ObjectId, TableDef};
+use crate::defs::{Catalog, DatabaseId, IndexDef, ObjectId, TableDef};
 use crate::instance::{self, DatabaseRecord, LoginRecord};
+use crate::jobs::{self, IndexJob};
 use crate::module::{self, ObjectDef, ObjectKind};
 use crate::objects::{self, ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 use crate::record::{Reader, RecordError, Writer};
@@ -57,6 +58,7 @@ enum Kind {
     User = 5,
     Constraint = 6,
     Object = 7,
+    Job = 8,
     Database = 16,
     Login = 17,
     Setting = 18,
@@ -146,6 +148,8 @@ pub struct DatabaseCatalog {
     pub users: BTreeMap<i32, UserDef>,
     /// Properties kept within the database.
     pub properties: Properties,
+    /// Index operations by table, as they were when they began or the database was opened.
+    pub jobs: BTreeMap<i32, Arc<IndexJob>>,
     object_id_last: i32,
 }
 
@@ -198,6 +202,7 @@ impl DatabaseCatalog {
             related: BTreeMap::new(),
             users,
             properties: Properties::new(),
+            jobs: BTreeMap::new(),
             object_id_last: OBJECT_ID_FIRST - OBJECT_ID_STEP,
         }
     }
@@ -251,6 +256,14 @@ impl DatabaseCatalog {
             let table = objects::read_table(record, database, &catalog.schemas)?;
             catalog.object_id_last = catalog.object_id_last.max(table.id.0);
             tables.tables.insert(table.id.0, Arc::new(table));
+            Ok(())
+        })?;
+        each(view, Kind::Job, |record| {
+            let job = jobs::read_job(record)?;
+            let table = tables.tables.get_mut(&job.table.0);
+            let table = table.ok_or_else(|| RecordError(format!("an index operation on table {}, which is not there", job.table.0)))?;
+            Arc::make_mut(table).building = Some(Arc::new(side_index(&job)));
+            catalog.jobs.insert(job.table.0, Arc::new(job));
             Ok(())
         })?;
         catalog.tables = Arc::new(tables);
@@ -323,6 +336,30 @@ impl DatabaseCatalog {
         remove(txn, Kind::Table, table.0)?;
         self.change_tables(|t| drop(t.tables.remove(&table.0)));
         Ok(())
+    }
+
+    /// Begins an index operation: the table's writers learn of it with this catalog.
+    pub fn put_job(&mut self, txn: &mut Txn, job: IndexJob) -> Result<(), CatalogError> {
+        put_job(txn, &job)?;
+        self.set_building(job.table, Some(Arc::new(side_index(&job))));
+        self.jobs.insert(job.table.0, Arc::new(job));
+        Ok(())
+    }
+
+    /// Ends an index operation. Its trees are the caller's.
+    pub fn remove_job(&mut self, txn: &mut Txn, table: ObjectId) -> Result<(), CatalogError> {
+        remove(txn, Kind::Job, table.0)?;
+        self.set_building(table, None);
+        self.jobs.remove(&table.0);
+        Ok(())
+    }
+
+    fn set_building(&mut self, table: ObjectId, building: Option<Arc<IndexDef>>) {
+        self.change_tables(|t| {
+            if let Some(table) = t.tables.get_mut(&table.0) {
+                Arc::make_mut(table).building = building;
+            }
+        });
     }
 
     /// Adds a constraint.
@@ -457,6 +494,16 @@ impl DatabaseCatalog {
         }
         table
     }
+}
+
+/// The index as the table's writers see it: in the side tree.
+fn side_index(job: &IndexJob) -> IndexDef {
+    IndexDef { tree: job.side, ..job.index.clone() }
+}
+
+/// Records how far an index operation is, by the transaction that took it there.
+pub fn put_job(txn: &mut Txn, job: &IndexJob) -> Result<(), CatalogError> {
+    put(txn, Kind::Job, job.table.0, &jobs::write_job(job))
 }
 
 /// Counters of a table: values below them may have been handed out.

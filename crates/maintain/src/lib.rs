@@ -5,7 +5,10 @@
 
 pub mod check;
 mod columns;
+mod entries;
 pub mod index_build;
+pub mod online;
 
 pub use check::{IndexCheck, IndexFinding, TableCheck, check_table};
 pub use index_build::{BuildError, BuildPhase, BuildProgress, IndexBuild, IndexBuildOptions};
+pub use online::{OnlineBuild, OnlineOptions, Step};

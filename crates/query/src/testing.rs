@@ -219,6 +219,7 @@ pub(crate) fn table(name: &str, columns: &[(&str, SqlType, bool)]) -> TableDef {
         name: name.into(),
         columns: columns.iter().enumerate().map(column).collect(),
         indexes: vec![index(0, &[], false)],
+        building: None,
         created: 0,
         modified: 0,
     }

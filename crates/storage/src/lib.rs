@@ -41,7 +41,7 @@ mod units;
 mod versions;
 mod view;
 
-pub use bulk::BulkAppender;
+pub use bulk::{BulkAppend, BulkAppender};
 pub use checkpoint::TransactionTable;
 pub use database::Database;
 pub use error::StorageError;

@@ -3,9 +3,10 @@
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::constraints::{NewIndex, check_key_types, check_options, filegroup_of, included_of, keys_of};
+use crate::ddl::index_options::BuildOptions;
 use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
 use crate::ddl::table::{filegroup_number, index_name};
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::ddl::{catalog_error, change_catalog, lock_for_change, online, plain_error};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::session::state::SessionState;
@@ -14,7 +15,7 @@ use thawdb_catalog::{IndexId, TableDef};
 use thawdb_maintain::{BuildError, BuildProgress, IndexBuild, IndexBuildOptions};
 use thawdb_query::context::StatementHost;
 use thawdb_storage::TreeSpec;
-use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem};
+use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem, Span};
 use thawdb_types::SqlError;
 
 /// An index that was added.
@@ -24,11 +25,16 @@ pub(crate) struct AddedIndex {
 }
 
 /// CREATE INDEX.
-pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex) -> Result<(), Failure> {
+pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex, span: Span) -> Result<(), Failure> {
     if node.columnstore || node.filter.is_some() || node.filestream_on.is_some() {
         return Err(unsupported_option(if node.columnstore { "COLUMNSTORE" } else { "filtered index" }).into());
     }
-    check_options(&node.options)?;
+    let options = BuildOptions::read(interpreter, &node.options, "CREATE INDEX")?;
+    check_options(&options.rest)?;
+    // Within a transaction an online build holds its locks to the end as an offline one does, and so it is one.
+    if options.online && interpreter.session.transactions.count == 0 {
+        return online::create_index(interpreter, node, span, &options);
+    }
     interpreter.transactional(|this| {
         let open = database_of(this.session, &node.table)?;
         let missing = || message(1088, &[&shown(&node.table)]);
@@ -38,21 +44,39 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
         }
         lock_for_change(this.session, &open, table.id)?;
         let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
-        let keys = keys_of(&table.columns, &table.name, &node.keys, "index")?;
-        check_key_types(&table.columns, &table.name, &keys)?;
-        let clustered = node.clustered.unwrap_or(false);
-        let index = NewIndex {
-            name: Some(node.name.text.clone()),
-            included: included_of(&table.columns, &table.name, &node.include, &keys)?,
-            keys,
-            unique: node.unique,
-            primary_key: false,
-            unique_constraint: false,
-            clustered: Some(clustered),
-            filegroup: filegroup_of(node.on.as_ref())?,
-        };
+        let index = new_index(&table, node)?;
         add_index(this, &open, &table, &index).map(drop)
     })
+}
+
+/// The index that CREATE INDEX asks for.
+pub(crate) fn new_index(table: &TableDef, node: &CreateIndex) -> Result<NewIndex, SqlError> {
+    let keys = keys_of(&table.columns, &table.name, &node.keys, "index")?;
+    check_key_types(&table.columns, &table.name, &keys)?;
+    Ok(NewIndex {
+        name: Some(node.name.text.clone()),
+        included: included_of(&table.columns, &table.name, &node.include, &keys)?,
+        keys,
+        unique: node.unique,
+        primary_key: false,
+        unique_constraint: false,
+        clustered: Some(node.clustered.unwrap_or(false)),
+        filegroup: filegroup_of(node.on.as_ref())?,
+    })
+}
+
+/// The number the next index of a table gets.
+pub(crate) fn next_index_id(table: &TableDef) -> IndexId {
+    let last = table.indexes.iter().map(|known| known.id.0).max().unwrap_or(0);
+    IndexId(last.max(1) + 1)
+}
+
+/// 1913 if the table has an index of this name.
+pub(crate) fn check_index_name(table: &TableDef, name: &str) -> Result<(), SqlError> {
+    if table.indexes.iter().any(|known| known.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name))) {
+        return Err(message(1913, &[&name, &"table", &shown_table(table)]));
+    }
+    Ok(())
 }
 
 /// Builds an index and makes it part of the table.
@@ -70,12 +94,9 @@ pub(crate) fn add_index(
     if clustered {
         return add_clustered(interpreter, open, table, index);
     }
-    let last = table.indexes.iter().map(|known| known.id.0).max().unwrap_or(0);
-    let id = IndexId(last.max(1) + 1);
+    let id = next_index_id(table);
     let name = index_name(&table.name, index, table.id, id.0);
-    if table.indexes.iter().any(|known| known.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(&name))) {
-        return Err(message(1913, &[&name, &"table", &shown_table(table)]).into());
-    }
+    check_index_name(table, &name)?;
     let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
     let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: id.0.cast_unsigned(), filegroup };
     let tree = interpreter.session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
@@ -90,7 +111,7 @@ pub(crate) fn add_index(
 }
 
 /// Fills index `position` of `table` from the rows of `source`; how many there were.
-fn fill(
+pub(crate) fn fill(
     session: &mut SessionState,
     open: &Arc<OpenDatabase>,
     source: &TableDef,

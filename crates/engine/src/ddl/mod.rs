@@ -10,6 +10,7 @@
 //! 2. A table that is changed or dropped is locked Sch-M until the transaction ends: nobody runs a plan on it meanwhile.
 
 pub(crate) mod alter_database;
+pub(crate) mod alter_index;
 pub(crate) mod alter_table;
 pub(crate) mod bulk_insert;
 pub(crate) mod columns;
@@ -18,9 +19,11 @@ pub(crate) mod database;
 pub(crate) mod drop;
 pub(crate) mod function;
 pub(crate) mod index;
+pub(crate) mod index_options;
 pub(crate) mod login;
 pub(crate) mod module;
 pub(crate) mod names;
+pub(crate) mod online;
 pub(crate) mod procedure;
 pub(crate) mod rules;
 pub(crate) mod schema;
@@ -57,9 +60,10 @@ pub(crate) fn change_catalog<R>(
     Ok(result)
 }
 
-/// Keeps everybody from a table until the transaction ends.
+/// Keeps everybody from a table until the transaction ends; 10637 while an index operation goes on there.
 pub(crate) fn lock_for_change(session: &mut SessionState, database: &Arc<OpenDatabase>, table: ObjectId) -> Result<(), SqlError> {
-    session.lock(database.object_resource(table), LockMode::SchM, false)
+    session.lock(database.object_resource(table), LockMode::SchM, false)?;
+    online::refuse_beside_job(session, database, table)
 }
 
 /// The message for an error of a catalog.

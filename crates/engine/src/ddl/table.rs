@@ -267,6 +267,7 @@ pub(crate) fn build(
         name: new.name.clone(),
         columns: new.columns.clone(),
         indexes,
+        building: None,
         created: now,
         modified: now,
     })

@@ -99,6 +99,18 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
         catalog.create(&mut txn).map_err(storage_of)?;
         txn.commit()?;
     }
+    // An online build that was not resumable ended with the instance: what it left goes.
+    let ended: Vec<_> = catalog.jobs.values().filter(|job| !job.resumable).cloned().collect();
+    if !ended.is_empty() {
+        let mut txn = database.begin();
+        for job in ended {
+            catalog.remove_job(&mut txn, job.table).map_err(storage_of)?;
+            for tree in [job.index.tree, job.side, job.runs] {
+                txn.drop_tree(tree)?;
+            }
+        }
+        txn.commit()?;
+    }
     let counters = load_counters(&view).map_err(storage_of)?;
     database.start_background();
     Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(counters, true)))

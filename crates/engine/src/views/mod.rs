@@ -20,6 +20,7 @@ pub(crate) mod information_schema;
 pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod principals;
+pub(crate) mod resumable;
 pub(crate) mod server;
 pub(crate) mod sessions;
 pub(crate) mod transactions;
@@ -75,7 +76,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 15] = [
+    let groups: [&'static [View]; 16] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -91,6 +92,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         dynamic::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,
+        resumable::VIEWS,
     ];
     groups.into_iter().flatten()
 }

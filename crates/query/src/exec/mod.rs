@@ -40,6 +40,7 @@ mod project;
 mod recursive;
 mod seek;
 mod set_difference;
+mod side_writer;
 mod single_row;
 mod sort;
 mod sort_buffer;

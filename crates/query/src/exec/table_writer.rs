@@ -14,6 +14,7 @@
 
 use crate::eval::convert_scalar;
 use crate::exec::Cx;
+use crate::exec::side_writer::SideWriter;
 use arrow_array::{Array, ArrayRef, BinaryArray};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -82,6 +83,7 @@ impl Keys {
 pub(crate) struct TableWriter {
     pub(crate) table: Arc<TableDef>,
     pub(crate) layouts: Vec<TreeLayout>,
+    side: Option<SideWriter>,
 }
 
 /// A batch of a table's rows: every column, in the table's order.
@@ -92,14 +94,15 @@ pub(crate) struct TableRows<'a> {
 }
 
 impl TableRows<'_> {
-    fn of(&self, columns: &[usize]) -> Vec<ArrayRef> {
+    pub(crate) fn of(&self, columns: &[usize]) -> Vec<ArrayRef> {
         columns.iter().map(|c| self.columns[*c].clone()).collect()
     }
 }
 
 impl TableWriter {
     pub(crate) fn new(table: &Arc<TableDef>) -> Self {
-        Self { table: table.clone(), layouts: (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect() }
+        let layouts = (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect();
+        Self { table: table.clone(), layouts, side: SideWriter::new(table) }
     }
 
     /// The index's own key of every row.
@@ -135,7 +138,8 @@ impl TableWriter {
             Err(StorageError::Duplicate { .. }) => Err(WriteError::Duplicate { index: 0, row }),
             other => Ok(other?),
         })?;
-        (1..self.layouts.len()).try_for_each(|index| self.insert_entries(txn, index, rows, row_keys))
+        (1..self.layouts.len()).try_for_each(|index| self.insert_entries(txn, index, rows, row_keys))?;
+        self.side.as_ref().map_or(Ok(()), |side| side.inserted(txn, rows, row_keys))
     }
 
     /// Inserts the entries of one other index.
@@ -178,7 +182,7 @@ impl TableWriter {
                 self.delete_entry(txn, definition.tree, &entry)?;
             }
         }
-        Ok(())
+        self.side.as_ref().map_or(Ok(()), |side| side.deleted(txn, rows, row_keys))
     }
 
     fn delete_entry(&self, txn: &mut Txn, tree: TreeId, entry: &[u8]) -> Result<(), WriteError> {
@@ -208,7 +212,13 @@ impl TableWriter {
                 self.update_entries(txn, index, (old, new), row_keys)?;
             }
         }
-        Ok(())
+        match &self.side {
+            Some(side) if changed.iter().any(|column| side.has(*column)) => {
+                side.deleted(txn, old, row_keys)?;
+                side.inserted(txn, new, row_keys)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn update_entries(
@@ -314,7 +324,7 @@ pub(crate) fn shown(value: Scalar, sql_type: &SqlType) -> String {
     }
 }
 
-fn join(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
+pub(crate) fn join(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
     out.clear();
     out.extend_from_slice(first);
     out.extend_from_slice(second);

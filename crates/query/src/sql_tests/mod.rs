@@ -152,6 +152,7 @@ impl Db {
             name: name.into(),
             columns,
             indexes,
+            building: None,
             created: 0,
             modified: 0,
         };

@@ -6,7 +6,7 @@ use crate::ids::{Lsn, PageId};
 use crate::log::Log;
 use crate::page::checksum::{Content, damage};
 use crate::page::op::apply;
-use crate::page::{PAGE_BYTES, PageBytes, checksum, header, verify};
+use crate::page::{PAGE_BYTES, PageBytes, PageType, checksum, header, verify};
 use crate::pool::{AccessHint, Loaded};
 use crate::record::{self, Record};
 use crate::store::Store;
@@ -172,6 +172,10 @@ impl Store {
                 None => bytes.fill(0),
             }
             replay(page, &chain, bytes)?;
+            if header::page_type(bytes) == Some(PageType::Run) {
+                // Its content was forced to the device and is not in the log.
+                continue;
+            }
             self.pending.forget_windows();
             return Ok(self.repaired(page, &chain, newest));
         }

@@ -24,6 +24,7 @@ pub mod dirty;
 pub mod file;
 pub(crate) mod loose;
 mod read;
+pub(crate) mod stream;
 pub mod suspect;
 pub mod write;
 
