@@ -134,6 +134,9 @@ impl Interpreter<'_, '_> {
             StmtKind::CreateProcedure(node) => ddl::procedure::create_procedure(self, statement, node)?,
             StmtKind::CreateSequence(node) => ddl::sequence::create_sequence(self, node)?,
             StmtKind::AlterSequence(node) => ddl::sequence::alter_sequence(self, node)?,
+            StmtKind::CreateView(node) => ddl::view::create_view(self, statement, node)?,
+            StmtKind::CreateFunction(node) => ddl::function::create_function(self, statement, node)?,
+            StmtKind::CreateSynonym(node) => ddl::synonym::create_synonym(self, node)?,
             StmtKind::CreateIndex(node) => ddl::index::create_index(self, node, statement.span)?,
             StmtKind::AlterIndex(node) => ddl::alter_index::alter_index(self, node)?,
             StmtKind::DropIndex(node) => ddl::index::drop_index(self, node)?,
@@ -184,15 +187,12 @@ fn unbuilt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
         StmtKind::Merge(_) => "MERGE".into(),
-        StmtKind::CreateFunction(_) => "CREATE FUNCTION".into(),
-        StmtKind::CreateView(_) => "CREATE VIEW".into(),
         StmtKind::CreateTrigger(_) => "CREATE TRIGGER".into(),
         StmtKind::Backup(_) => "BACKUP".into(),
         StmtKind::Restore(_) => "RESTORE".into(),
         StmtKind::Permission(_) => "GRANT, DENY, REVOKE".into(),
         StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),
         StmtKind::CreateRole(_) | StmtKind::AlterRole(_) => "CREATE ROLE".into(),
-        StmtKind::CreateSynonym(_) => "CREATE SYNONYM".into(),
         StmtKind::CreateType(_) => "CREATE TYPE".into(),
         StmtKind::DeclareCursor(_)
         | StmtKind::OpenCursor(_)

@@ -13,6 +13,7 @@ use crate::api::sink::EnvChange;
 use crate::batch::arguments::Argument;
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::{Failure, Fate};
+use crate::batch::function::TableReturn;
 use crate::batch::interpreter::{Interpreter, NESTING_MAX};
 use crate::batch::outbox::Outbox;
 use crate::batch::program::{Op, Program};
@@ -52,7 +53,13 @@ pub(crate) enum Source<'s> {
     /// A text yet to be parsed.
     Text(&'s str),
     /// Statements of a module, in the module's database and under its options.
-    Module { object: &'s ObjectDef, statements: &'s [Stmt], database: &'s Arc<OpenDatabase> },
+    Module {
+        object: &'s ObjectDef,
+        statements: &'s [Stmt],
+        database: &'s Arc<OpenDatabase>,
+        /// The table variable a function returns.
+        returns: Option<&'s TableReturn>,
+    },
 }
 
 /// Runs a client's batch.
@@ -114,7 +121,7 @@ pub(crate) fn run_scope(
     session.frames.push(frame);
     let outcome = match source {
         Source::Text(text) => run_text(session, out, text),
-        Source::Module { object, statements, database } => run_statements(session, out, object, statements, database),
+        Source::Module { .. } => run_statements(session, out, source),
     };
     let ended = crate::ddl::temporary::end_scope(session);
     let frame = session.frames.pop().expect("pushed above");
@@ -154,19 +161,23 @@ fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Res
     run_program(session, out, text, &batch.statements)
 }
 
-fn run_statements(
-    session: &mut SessionState,
-    out: &mut Outbox<'_>,
-    object: &ObjectDef,
-    statements: &[Stmt],
-    database: &Arc<OpenDatabase>,
-) -> Result<Option<i32>, Failure> {
+fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Source<'_>) -> Result<Option<i32>, Failure> {
+    let Source::Module { object, statements, database, returns } = source else {
+        unreachable!("only modules have statements of their own")
+    };
     if session.database.id != database.id {
         session.use_database(database.clone())?;
     }
     session.options.quoted_identifier = object.flags.quoted_identifier;
     session.options.ansi_nulls = object.flags.ansi_nulls;
-    run_program(session, out, &object.definition, statements)
+    if let Some(returns) = returns {
+        returns.begin(&mut Interpreter { session, out, text: &object.definition, at: 0, guarded: true })?;
+    }
+    let status = run_program(session, out, &object.definition, statements)?;
+    if let Some(returns) = returns {
+        returns.end(session)?;
+    }
+    Ok(status)
 }
 
 fn run_program(session: &mut SessionState, out: &mut Outbox<'_>, text: &str, statements: &[Stmt]) -> Result<Option<i32>, Failure> {

@@ -87,6 +87,11 @@ impl Interpreter<'_, '_> {
             }
             Op::Return(None) => Ok(Next::Return(None)),
             Op::Return(Some(value)) => {
+                if let Some(returns) = self.session.frame().returns {
+                    let value = self.assignment(value, returns)?;
+                    self.session.frame_mut().returned = Some(value);
+                    return Ok(Next::Return(None));
+                }
                 let status = self.assignment(value, SqlType::Int)?;
                 let status = if let Scalar::Int(status) = status { status } else { 0 };
                 Ok(Next::Return(Some(status)))

@@ -12,6 +12,7 @@ pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod failure;
 pub(crate) mod format_message;
+pub(crate) mod function;
 pub(crate) mod insert_execute;
 pub(crate) mod interpreter;
 pub(crate) mod module;

@@ -13,6 +13,7 @@
 use crate::batch::arguments::Argument;
 use crate::batch::execute::{Caller, Declared, Source, bind_declared, run_scope};
 use crate::batch::failure::Failure;
+use crate::batch::function::TableReturn;
 use crate::batch::outbox::Outbox;
 use crate::ddl::names::{DEFAULT_SCHEMA, database_of};
 use crate::instance::MASTER_ID;
@@ -32,6 +33,7 @@ use thawdb_types::SqlError;
 #[derive(Debug)]
 pub(crate) struct Module {
     batch: Batch,
+    returns: Option<TableReturn>,
 }
 
 impl Module {
@@ -39,7 +41,12 @@ impl Module {
     pub(crate) fn of(object: &ObjectDef) -> Arc<Self> {
         let parse = || -> Arc<dyn std::any::Any + Send + Sync> {
             let options = ParseOptions { quoted_identifier: object.flags.quoted_identifier };
-            Arc::new(Self { batch: parse_batch(&object.definition, &options) })
+            let batch = parse_batch(&object.definition, &options);
+            let returns = match batch.statements.first().map(|statement| &statement.kind) {
+                Some(StmtKind::CreateFunction(node)) => TableReturn::of(node),
+                _ => None,
+            };
+            Arc::new(Self { batch, returns })
         };
         let parsed = object.parsed.get_or_init(parse).clone();
         parsed.downcast().expect("only this function fills the slot of a module")
@@ -72,6 +79,11 @@ impl Module {
             StmtKind::CreateFunction(node) => Ok(node),
             other => Err(internal(format!("a function was expected, not {other:?}"))),
         }
+    }
+
+    /// The table variable it returns, if it is a function with one.
+    pub(crate) fn returns(&self) -> Option<&TableReturn> {
+        self.returns.as_ref()
     }
 
     /// The trigger it is.
@@ -167,7 +179,7 @@ pub(crate) fn run_module(
     frame: Frame,
 ) -> Result<(i32, Frame), Failure> {
     let (guarded, before) = (frame.guarded, session.transactions.count);
-    let source = Source::Module { object: &found.object, statements, database: &found.database };
+    let source = Source::Module { object: &found.object, statements, database: &found.database, returns: None };
     let (status, frame) = run_scope(session, out, source, frame, Caller::Module)?;
     if session.transactions.count != before {
         let mut error = message(266, &[&before, &session.transactions.count]).with_state(2);

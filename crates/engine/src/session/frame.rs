@@ -35,6 +35,10 @@ pub(crate) struct Frame {
     pub(crate) caught: Vec<(usize, SqlError)>,
     /// Whether a TRY of a caller would catch what this scope does not.
     pub(crate) guarded: bool,
+    /// Type of the value a scalar function returns.
+    pub(crate) returns: Option<SqlType>,
+    /// That value, once RETURN was reached.
+    pub(crate) returned: Option<Scalar>,
     /// Severity of the worst error told in it.
     pub(crate) worst_severity: u8,
     /// Levels the scope counts for `@@NESTLEVEL`.

@@ -35,6 +35,9 @@ impl Arguments<'_> {
 /// The value of a function of this upper-case name.
 pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
     let given = Arguments(arguments);
+    if name == "NEXT VALUE FOR" {
+        return next_value(session, &given);
+    }
     if arguments.is_empty() {
         return of_nothing(session, name);
     }
@@ -44,6 +47,14 @@ pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar])
         .or_else(|| of_principals(session, name, &given))
         .or_else(|| of_files(session, name, &given));
     found.ok_or_else(|| message(195, &[&name, &"built-in function name"]))
+}
+
+/// The next value of a sequence given by its database's and its own number.
+fn next_value(session: &SessionState, given: &Arguments<'_>) -> Result<Scalar, SqlError> {
+    let (database, id) = (DatabaseId(given.int(0).unwrap_or(0)), given.int(1).unwrap_or(0));
+    let object = session.definitions(database).and_then(|catalog| catalog.objects.get(&id).cloned());
+    let object = object.ok_or_else(|| message(208, &[&id]))?;
+    crate::ddl::sequence::next(&*session.storage_of(database)?, &object).map(Scalar::BigInt)
 }
 
 fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {

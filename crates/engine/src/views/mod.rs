@@ -23,6 +23,7 @@ pub(crate) mod principals;
 pub(crate) mod resumable;
 pub(crate) mod server;
 pub(crate) mod sessions;
+pub(crate) mod transactions;
 pub(crate) mod types;
 
 use crate::session::state::SessionState;
@@ -75,7 +76,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 15] = [
+    let groups: [&'static [View]; 16] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -87,6 +88,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         principals::VIEWS,
         server::VIEWS,
         sessions::VIEWS,
+        transactions::VIEWS,
         dynamic::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,
