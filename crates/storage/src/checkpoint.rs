@@ -17,7 +17,7 @@
 
 use crate::error::StorageError;
 use crate::ids::Lsn;
-use crate::log::Use;
+use crate::log::{LogHoldup, Use};
 use crate::pool::WriteBack;
 use crate::record;
 use crate::store::Store;
@@ -88,13 +88,14 @@ impl Store {
             Some(table) => table.snapshot(&log_end),
             None => (end, Vec::new()),
         };
+        log.checkpoint_fits(redo_from.min(logical_from))?;
         let record = record::checkpoint(&record::Checkpoint { redo_from, logical_from, transactions: &transactions });
         let mut lsns = Vec::new();
-        let after = log.append(&[&record], Use::Finish, &mut lsns)?;
+        let after = log.append(&[&record], Use::Checkpoint, &mut lsns)?;
         log.flush(after)?;
         let keep = redo_from.min(logical_from).min(lsns[0]);
         log.set_master(keep, &lsns[0].0.to_le_bytes())?;
-        log.truncate_before(keep, "CHECKPOINT");
+        log.truncate_before(keep, if redo_from < end { LogHoldup::OldestPage } else { LogHoldup::Checkpoint });
         self.checkpoints.last_end.store(after.0, Ordering::Relaxed);
         Ok(())
     }

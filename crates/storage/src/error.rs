@@ -1,6 +1,7 @@
 //! What can go wrong below, by what the caller can do about it.
 
 use crate::ids::{PageId, TreeId};
+use crate::log::LogPoint;
 use std::fmt;
 use thawdb_device::DeviceError;
 
@@ -26,6 +27,8 @@ pub enum StorageError {
     LogFull {
         /// Why no part of the log can be used again.
         reuse_wait: &'static str,
+        /// Where the log that cannot be used again begins.
+        holdup: LogPoint,
     },
     /// Every frame of the buffer pool is latched or dirty and cannot be written (802).
     PoolExhausted,

@@ -195,6 +195,7 @@ impl Txn {
 
     /// The place in `trees` of a tree that is about to be written, with `mode` held on it.
     pub(crate) fn open_tree(&mut self, tree: TreeId, mode: LockMode) -> Result<usize, StorageError> {
+        self.database.store.relieve_log()?;
         let me = self.ensure_id()?;
         let place = match self.trees.iter().rposition(|known| known.info.id == tree) {
             Some(place) => place,

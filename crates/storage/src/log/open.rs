@@ -19,7 +19,7 @@ use crate::log::append::BlockBuilder;
 use crate::log::format::{Activation, MasterRecord, RING_START, Shape, VLF_HEADER_BYTES};
 use crate::log::reader::{BlockWalk, damage};
 use crate::log::ring::{Active, Ring, cut};
-use crate::log::{LOG_APPEND, Log, LogConfig, State};
+use crate::log::{LOG_APPEND, Log, LogConfig, LogHoldup, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -58,7 +58,8 @@ impl Log {
         file.set_len(size_bytes)?;
         let shapes = cut(RING_START, size_bytes - RING_START);
         let ring = Ring::new(Vec::new(), shapes.clone());
-        let log = Self::assemble(file, config, stamp, size_bytes, ring, MasterRecord { incarnation: 1, ..MasterRecord::default() }, Lsn(0));
+        let log =
+            Self::assemble(file, config, stamp, end_of(&shapes), ring, MasterRecord { incarnation: 1, ..MasterRecord::default() }, Lsn(0));
         log.write_shapes(&shapes)?;
         log.write_master(&log.state.lock().master.clone())?;
         Ok(log)
@@ -83,7 +84,8 @@ impl Log {
             growing: false,
             file_bytes,
             reserved_bytes: 0,
-            holdup: "NOTHING",
+            config,
+            redo_holdup: LogHoldup::Checkpoint,
             holds: BTreeMap::new(),
             hold_next: 0,
             master: master.clone(),
@@ -91,7 +93,7 @@ impl Log {
         Arc::new(Self {
             file,
             stamp,
-            config,
+            pressed: AtomicBool::new(false),
             incarnation: master.incarnation,
             durable: AtomicU64::new(end.0),
             poisoned: AtomicBool::new(false),
@@ -105,9 +107,11 @@ impl Log {
         let file_bytes = file.len_bytes()?;
         let master = read_master(&*file, stamp)?;
         let vlfs = read_vlfs(&*file, stamp, file_bytes)?;
+        // What a growth that a crash interrupted left behind the last VLF is cut anew by the next one.
+        let file_bytes = vlfs.last().map_or(file_bytes, |(shape, _)| shape.offset + shape.size_bytes);
         let (active, free) = chain(&vlfs, &master)?;
         let next = MasterRecord { sequence: master.sequence + 1, incarnation: master.incarnation + 1, ..master.clone() };
-        let log = Self::assemble(file, config, stamp, file_bytes, Ring::new(active.clone(), free), next.clone(), Lsn(0));
+        let log = Self::assemble(file, config, stamp, file_bytes, ring_of(&vlfs, active.clone(), free), next.clone(), Lsn(0));
         let end = if active.is_empty() { Lsn(0) } else { log.find_end(&vlfs, master.checkpoint)? };
         let log = Arc::try_unwrap(log).ok().expect("the walk has ended");
         let ring = std::mem::take(&mut log.state.lock().ring);
@@ -160,6 +164,16 @@ impl BlockWalk {
         copy.seek(at);
         Ok(copy.advance()? && copy.block().len() == used_bytes)
     }
+}
+
+fn end_of(shapes: &[Shape]) -> u64 {
+    shapes.last().map_or(RING_START, |shape| shape.offset + shape.size_bytes)
+}
+
+fn ring_of(vlfs: &[(Shape, Option<Activation>)], active: Vec<Active>, free: Vec<Shape>) -> Ring {
+    let mut ring = Ring::new(active, free);
+    ring.set_past(vlfs.iter().filter_map(|(shape, activation)| Some((*shape, (*activation)?))));
+    ring
 }
 
 fn read_master(file: &dyn BlockFile, stamp: u64) -> Result<MasterRecord, StorageError> {

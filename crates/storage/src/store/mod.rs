@@ -22,6 +22,7 @@ pub mod boot;
 pub(crate) mod create;
 pub mod dirty;
 pub mod file;
+pub mod log_space;
 mod read;
 pub mod write;
 
@@ -60,6 +61,7 @@ pub struct Store {
     pub(crate) growth: Mutex<()>,
     pub(crate) writer: write::Writer,
     pub(crate) checkpoints: Checkpoints,
+    pub(crate) log_space: log_space::LogSpaceLocks,
     pub(crate) pending: Pending,
 }
 
@@ -79,6 +81,7 @@ impl Store {
             growth: Mutex::new(&GROWTH, ()),
             writer: write::Writer::new(),
             checkpoints: Checkpoints::new(),
+            log_space: log_space::LogSpaceLocks::new(),
             pending: Pending::new(),
         })
     }
