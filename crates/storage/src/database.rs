@@ -163,7 +163,7 @@ impl Database {
         if let Some(error) = analysis.failed {
             return Err(error);
         }
-        let spec = DatabaseSpec { name, files: store.files().map(|file| file.spec.clone()).collect(), temporary: false };
+        let spec = DatabaseSpec { name, files: store.files().map(|file| (*file.spec()).clone()).collect(), temporary: false };
         let boot = store.boot()?;
         if boot[0] != BOOT_VERSION {
             let detail = format!("trees' part of the boot page has version {}", boot[0]);
@@ -203,6 +203,11 @@ impl Database {
     /// The lower half: pages, log, files.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// The filegroup a tree was made in.
+    pub fn filegroup_of(&self, tree: TreeId) -> Result<u16, StorageError> {
+        Ok(self.tree(tree, 0)?.filegroup)
     }
 
     /// Starts a transaction; costs nothing until its first write.

@@ -32,8 +32,20 @@ pub enum StorageError {
     },
     /// Every frame of the buffer pool is latched or dirty and cannot be written (802).
     PoolExhausted,
-    /// No data file can grow (1105).
-    FileFull,
+    /// No data file of the filegroup can grow (1105).
+    FileFull {
+        /// Its number.
+        filegroup: u16,
+        /// The tree that wanted room, 0 if none did.
+        tree: TreeId,
+    },
+    /// The tree's filegroup is read-only (652).
+    ReadOnly {
+        /// Its number.
+        filegroup: u16,
+        /// The tree.
+        tree: TreeId,
+    },
     /// A row or key is longer than the format allows.
     TooLong {
         /// Bytes asked for.

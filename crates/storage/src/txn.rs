@@ -59,6 +59,8 @@ pub struct Txn {
     lock_timeout: Option<Duration>,
     cancel: Option<CancelToken>,
     deadlock_priority: i8,
+    /// Its commit returns before it is durable.
+    delayed: bool,
     /// A rollback did not finish: only ending is left.
     pub(crate) failed: bool,
     /// Number of the present command: changes made now carry it.
@@ -100,6 +102,7 @@ impl Txn {
             lock_timeout: None,
             cancel: None,
             deadlock_priority: 0,
+            delayed: false,
             failed: false,
             command: 0,
             viewed: AtomicBool::new(false),
@@ -134,6 +137,12 @@ impl Txn {
     /// SET DEADLOCK_PRIORITY, -10 to 10; 0 at first.
     pub fn set_deadlock_priority(&mut self, priority: i8) {
         self.deadlock_priority = priority;
+    }
+
+    /// Lets its commit return before it is durable: a crash soon after may lose it, whole, with all that followed it. It is
+    /// durable with the next commit that is not delayed, and within a turn of the background at the latest.
+    pub fn set_delayed_durability(&mut self, delayed: bool) {
+        self.delayed = delayed;
     }
 
     /// SNAPSHOT isolation: writing a row that has changed since `view` is `SnapshotConflict` from now on.
@@ -208,6 +217,7 @@ impl Txn {
         if self.trees[place].info.dropped_by() == me.0 {
             return Err(StorageError::NotFound(format!("{tree:?}")));
         }
+        self.database.store.check_writable(self.trees[place].info.filegroup, tree)?;
         self.lock(self.tree_resource(tree), mode)?;
         if mode == LockMode::X {
             self.trees[place].whole = true;
@@ -445,7 +455,8 @@ impl Txn {
                 return Err(error);
             }
         };
-        if let Err(error) = self.database.store.flush_log(end) {
+        let flushed = if self.delayed { Ok(()) } else { self.database.store.flush_log(end) };
+        if let Err(error) = flushed {
             // Nobody knows whether it is durable: it stays open, unseen, until the database is opened again.
             self.finish();
             return Err(error);

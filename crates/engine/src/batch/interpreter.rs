@@ -135,6 +135,7 @@ impl Interpreter<'_, '_> {
         if failure.error.line == 0 {
             failure.error.line = step.line;
         }
+        self.session.infos.iter_mut().filter(|info| info.line == 0 && info.severity > 10).for_each(|info| info.line = step.line);
         if failure.error.procedure.is_none() {
             failure.error.procedure.clone_from(&self.session.frame().procedure);
         }

@@ -16,6 +16,8 @@ pub(crate) mod columns;
 pub(crate) mod constraints;
 pub(crate) mod database;
 pub(crate) mod drop;
+pub(crate) mod filegroups;
+pub(crate) mod files;
 pub(crate) mod index;
 pub(crate) mod login;
 pub(crate) mod names;

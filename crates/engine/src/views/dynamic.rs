@@ -2,9 +2,7 @@
 
 use crate::session::state::SessionState;
 use crate::views::{Column, Rows, View, big, col, int, null, small, text};
-use std::sync::Arc;
 use thawdb_catalog::DatabaseId;
-use thawdb_query::phys::RowSource;
 use thawdb_storage::locks::{LockStatus, ResourceKind};
 use thawdb_types::SqlType::{BigInt, Int, SmallInt};
 use thawdb_types::{SqlError, SqlType};
@@ -111,9 +109,4 @@ fn latches(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
 
 fn spinlocks(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     Ok(crate::observed::spinlocks())
-}
-
-/// Table-valued functions of the system: none is built.
-pub(crate) fn find_function(_: DatabaseId, _: &str, _: &str) -> Option<Arc<dyn RowSource>> {
-    None
 }

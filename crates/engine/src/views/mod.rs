@@ -15,8 +15,10 @@ pub(crate) mod databases;
 pub(crate) mod dynamic;
 pub(crate) mod empty;
 pub(crate) mod files;
+pub(crate) mod functions;
 pub(crate) mod indexes;
 pub(crate) mod information_schema;
+pub(crate) mod log;
 pub(crate) mod objects;
 pub(crate) mod principals;
 pub(crate) mod server;
@@ -73,7 +75,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 13] = [
+    let groups: [&'static [View]; 14] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -85,6 +87,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         server::VIEWS,
         sessions::VIEWS,
         dynamic::VIEWS,
+        log::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,
     ];
@@ -159,7 +162,7 @@ pub(crate) fn find(database: DatabaseId, schema: &str, name: &str) -> Option<Arc
 
 /// A table-valued function of the system.
 pub(crate) fn find_function(database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
-    dynamic::find_function(database, schema, name)
+    functions::find(database, schema, name)
 }
 
 // Short ways to write rows.
@@ -186,6 +189,10 @@ pub(crate) fn small(value: i16) -> Scalar {
 
 pub(crate) fn big(value: impl TryInto<i64>) -> Scalar {
     Scalar::BigInt(value.try_into().unwrap_or(i64::MAX))
+}
+
+pub(crate) fn float(value: f64) -> Scalar {
+    Scalar::Float(value)
 }
 
 pub(crate) fn moment(value: i64) -> Scalar {

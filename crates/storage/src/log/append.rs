@@ -163,6 +163,8 @@ impl Log {
         let Some((active, activation)) = state.ring.activate_next(continues_at, self.incarnation) else { return false };
         state.queue.push_back(Item::Activation { file_offset: active.shape.offset + SECTOR_BYTES as u64, activation });
         state.building = BlockBuilder::at(active.body());
+        // A VLF is a large part of a small log: whoever comes next must see that it is gone.
+        self.note_pressure(state, state.available_bytes());
         true
     }
 

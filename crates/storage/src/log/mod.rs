@@ -241,6 +241,31 @@ impl Log {
         LogHold { log: self.clone(), id }
     }
 
+    /// Keeps everything from where recovery would begin now, and says where that is.
+    pub fn hold_checkpoint(self: &Arc<Self>, why: LogHoldup) -> (Lsn, LogHold) {
+        let mut state = self.state.lock();
+        let from = state.master.checkpoint;
+        let id = state.hold_next;
+        state.hold_next += 1;
+        state.holds.insert(id, (from, why));
+        (from, LogHold { log: self.clone(), id })
+    }
+
+    /// Where recovery would begin.
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        self.state.lock().master.checkpoint
+    }
+
+    /// What its file went through.
+    pub fn file_stats(&self) -> thawdb_device::FileStats {
+        self.file.stats()
+    }
+
+    /// The random number that tells this database's log from any other's.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
     /// What log backups have to do with it.
     pub fn policy(&self) -> LogPolicy {
         self.state.lock().master.policy

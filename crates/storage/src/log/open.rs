@@ -118,6 +118,10 @@ impl Log {
         let ring = ring.retreat(end);
         let log = Self::assemble(log.file, config, stamp, file_bytes, ring, next.clone(), end);
         log.write_master(&next)?;
+        {
+            let state = log.state.lock();
+            log.note_pressure(&state, state.available_bytes());
+        }
         Ok((log, master))
     }
 

@@ -26,6 +26,8 @@ const VLF_BYTES_MAX: u64 = 64 << 20;
 const VLF_COUNT_SMALL: u64 = 4;
 /// VLFs that a stretch of at least 16 MB is cut into, where none is above the largest size.
 const VLF_COUNT: u64 = 16;
+/// VLFs that shrinking leaves: one being written, one held by the last checkpoint, one to go on in.
+const VLF_COUNT_LEAST: usize = 3;
 /// Largest group on any log.
 const GROUP_BYTES_MAX: u64 = 4 << 20;
 
@@ -195,12 +197,14 @@ impl Ring {
         self.free.make_contiguous().sort_by_key(|shape| shape.offset);
     }
 
-    /// Takes the free VLF that ends at `file_bytes` out for good, if there is one and two others remain.
-    pub fn remove_tail(&mut self, file_bytes: u64) -> Option<Shape> {
-        if self.free.len() + self.active.len() <= 2 {
+    /// Takes the free VLF that ends at `file_bytes` out for good, if there is one, it begins at `least_bytes` or beyond,
+    /// and [`VLF_COUNT_LEAST`] others remain.
+    pub fn remove_tail(&mut self, file_bytes: u64, least_bytes: u64) -> Option<Shape> {
+        if self.free.len() + self.active.len() <= VLF_COUNT_LEAST {
             return None;
         }
-        let place = self.free.iter().position(|shape| shape.offset + shape.size_bytes == file_bytes)?;
+        let is_tail = |shape: &Shape| shape.offset + shape.size_bytes == file_bytes && shape.offset >= least_bytes;
+        let place = self.free.iter().position(is_tail)?;
         let shape = self.free.remove(place).expect("just found");
         self.free_body_bytes -= shape.size_bytes - VLF_HEADER_BYTES;
         self.past.remove(&shape.offset);

@@ -179,7 +179,12 @@ impl State {
     /// The error of a log without room.
     pub(super) fn full(&self) -> StorageError {
         let (from, _) = self.kept_from();
-        StorageError::LogFull { reuse_wait: self.holdup().name(), holdup: self.point(from).unwrap_or_default() }
+        let holdup = match self.holdup() {
+            // Nothing keeps log, and yet there is none: what is free belongs to rollbacks.
+            LogHoldup::Nothing if self.reserved_bytes > 0 => LogHoldup::ActiveTransaction,
+            other => other,
+        };
+        StorageError::LogFull { reuse_wait: holdup.name(), holdup: self.point(from).unwrap_or_default() }
     }
 
     /// An LSN as people read it; `None` if its VLF is in use for something later.

@@ -7,7 +7,7 @@
 //! | in use | WRITING | free |
 //! ```
 //!
-//! 1. A file is cut at the border of a VLF that nobody uses, and two VLFs always stay ([`super::ring::Ring::remove_tail`]).
+//! 1. A file is cut at the border of a VLF that nobody uses, and three VLFs always stay ([`super::ring::Ring::remove_tail`]).
 //! 2. VLFs leave the ring before the file gets shorter, and growth is kept out meanwhile (`State::growing`).
 //!
 //! Failure: a crash in between leaves the file long, with VLFs that are free; a full disk while growing is `LogFull`.
@@ -153,21 +153,22 @@ impl Log {
         Ok(())
     }
 
-    /// Cuts free VLFs off the end until the file is not longer than `target_bytes`, or one in use is at its end. Returns
+    /// Cuts free VLFs off the end as long as `target_bytes` remain, and none in use is at its end. Returns
     /// the length now, and whether a VLF in use stopped it.
     pub fn cut_tail(&self, target_bytes: u64) -> Result<(u64, bool), StorageError> {
         let mut state = self.until_no_growth(self.state.lock());
         self.check_poison()?;
         let before = state.file_bytes;
         let mut removed = Vec::new();
-        while state.file_bytes > target_bytes {
+        loop {
             let end = state.file_bytes;
-            let Some(shape) = state.ring.remove_tail(end) else { break };
+            let Some(shape) = state.ring.remove_tail(end, target_bytes) else { break };
             state.file_bytes = shape.offset;
             removed.push(shape);
         }
         let after = state.file_bytes;
-        let stopped = after > target_bytes && state.ring.active().any(|vlf| vlf.shape.offset + vlf.shape.size_bytes == after);
+        let at_end = |vlf: &&Active| vlf.shape.offset + vlf.shape.size_bytes == after;
+        let stopped = state.ring.active().find(at_end).is_some_and(|vlf| vlf.shape.offset >= target_bytes);
         if removed.is_empty() {
             return Ok((after, stopped));
         }

@@ -45,12 +45,14 @@ impl Store {
         let state = analyse(&log, &master, copies, listener)?;
         let store = Self::assemble(name, number, env, pool, Some(log));
         store.pending.fill(state);
-        for (number, spec) in &facts.files {
+        if let Some((number, spec)) = facts.files.iter().find(|(number, _)| *number == BOOT.file) {
+            store.open_data_file(*number, 1, spec, device.clone(), facts.stamp)?;
+        }
+        // The boot page with what the log adds to it: files that came or went since it was written.
+        let facts = BootFacts::decode(&*store.read(BOOT)?)?;
+        for (number, spec) in facts.files.iter().filter(|(number, _)| *number != BOOT.file) {
             if let FileKind::Rows { filegroup } = spec.kind {
-                let device = match number {
-                    1 => device.clone(),
-                    _ => env.device.open(&found_path(env, primary, spec), OpenMode::Existing)?,
-                };
+                let device = env.device.open(&found_path(env, primary, spec), OpenMode::Existing)?;
                 store.open_data_file(*number, filegroup, spec, device, facts.stamp)?;
             }
         }

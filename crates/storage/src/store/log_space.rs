@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! change about to begin ── room short? ── a checkpoint would help? ──► write back, checkpoint     (Store::relieve_log)
-//! log backup: end of log, flushed ─► blocks to the sink ─► backed up to, durable ─► checkpoint if it held log ─► free
+//! log backup: end of log, flushed ─► blocks to the sink, durable there ─► backed up to ─► checkpoint if it held log ─► free
 //! ```
 //!
 //! 1. Log leaves only by [`crate::log::Log`]'s own rule: before the checkpoint, in a log backup where there is a chain,
@@ -14,6 +14,7 @@
 //! Failure: a sink that fails leaves the chain where it was; the same backup can be taken again.
 
 use super::Store;
+use super::data_backup::BackupSink;
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::log::{Log, LogHoldup, LogPoint, RecoveryModel};
@@ -51,9 +52,6 @@ pub struct LogBackup {
     pub bytes: u64,
 }
 
-/// Takes blocks of log: where each begins, and its bytes.
-pub type LogSink<'a> = dyn FnMut(Lsn, &[u8]) -> Result<(), StorageError> + 'a;
-
 impl Store {
     fn logged(&self) -> Result<&Arc<Log>, StorageError> {
         self.log().ok_or_else(|| StorageError::NotFound(format!("a log of database {}", self.name())))
@@ -67,14 +65,17 @@ impl Store {
             return Ok(());
         }
         let _one = self.log_space.relief.lock();
-        if log.is_pressed() && log.checkpoint_helps() {
-            self.write_all()?;
-            match self.checkpoint() {
-                Ok(()) | Err(StorageError::LogFull { .. }) => {}
-                Err(error) => return Err(error),
-            }
+        if log.is_pressed() && log.checkpoint_helps() { self.free_log() } else { Ok(()) }
+    }
+
+    /// Brings the start of recovery as far forward as it goes; what redo still owes is done first, because it holds log.
+    fn free_log(&self) -> Result<(), StorageError> {
+        self.finish_redo()?;
+        self.write_all()?;
+        match self.checkpoint() {
+            Ok(()) | Err(StorageError::LogFull { .. }) => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     /// Changes the recovery model, durably. Leaving for SIMPLE ends the chain of backups.
@@ -87,7 +88,7 @@ impl Store {
 
     /// Gives all log since the last log backup to `sink`, then, unless `copy_only`, counts it as backed up and frees what
     /// nothing else keeps. `time` is remembered as the moment of the backup. `NotFound` without a chain.
-    pub fn back_up_log(&self, time: i64, copy_only: bool, sink: &mut LogSink<'_>) -> Result<LogBackup, StorageError> {
+    pub fn back_up_log(&self, time: i64, copy_only: bool, sink: &mut dyn BackupSink) -> Result<LogBackup, StorageError> {
         let log = self.logged()?;
         let _one = self.log_space.backups.lock();
         let absent = || StorageError::NotFound("a chain of log backups".into());
@@ -95,7 +96,8 @@ impl Store {
         let hold = log.hold(first, LogHoldup::ActiveBackup);
         log.flush(log.end())?;
         let last = log.durable();
-        let bytes = log.copy_blocks(first, last, sink)?;
+        let bytes = log.copy_blocks(first, last, &mut |at, block| sink.log(at, block))?;
+        sink.finish(first, last)?;
         let (first_point, last_point) = (log.point(first), log.point(last));
         if !copy_only {
             log.change_policy(|policy| policy.backed_up(last, time))?;
@@ -103,8 +105,7 @@ impl Store {
         drop(hold);
         if !copy_only && log.checkpoint_helps() {
             // The checkpoint is older than what was backed up: one now, so that one log backup frees the log.
-            self.write_all()?;
-            self.checkpoint()?;
+            self.free_log()?;
         }
         Ok(LogBackup { first, last, first_point, last_point, bytes })
     }
@@ -114,16 +115,12 @@ impl Store {
     pub fn shrink_log(&self, target_bytes: u64) -> Result<(u64, bool), StorageError> {
         let log = self.logged()?;
         let cut = log.cut_tail(target_bytes)?;
-        if cut.0 <= target_bytes {
+        if !cut.1 {
             return Ok(cut);
         }
         log.move_before(target_bytes)?;
         if log.checkpoint_helps() {
-            self.write_all()?;
-            match self.checkpoint() {
-                Ok(()) | Err(StorageError::LogFull { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            self.free_log()?;
         }
         log.cut_tail(target_bytes)
     }

@@ -20,8 +20,10 @@
 pub mod background;
 pub mod boot;
 pub(crate) mod create;
+pub mod data_backup;
 pub mod dirty;
 pub mod file;
+pub mod files;
 pub mod log_space;
 mod read;
 pub mod write;
@@ -41,6 +43,7 @@ use thawdb_device::Env;
 use thawdb_observe as observe;
 
 static CHAINS: LockClass = LockClass::new("SPACE_CHAINS", 2);
+static FILE_CHANGES: LockClass = LockClass::new("FILE_CHANGES", 1);
 static GROWTH: LockClass = LockClass::new("SPACE_GROWTH", 2);
 
 /// Most files of a database: their table is an array, so that finding one costs nothing; far above what is in use.
@@ -62,6 +65,8 @@ pub struct Store {
     pub(crate) writer: write::Writer,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) log_space: log_space::LogSpaceLocks,
+    pub(crate) file_changes: Mutex<()>,
+    pub(crate) read_only: files::ReadOnly,
     pub(crate) pending: Pending,
 }
 
@@ -82,6 +87,8 @@ impl Store {
             writer: write::Writer::new(),
             checkpoints: Checkpoints::new(),
             log_space: log_space::LogSpaceLocks::new(),
+            file_changes: Mutex::new(&FILE_CHANGES, ()),
+            read_only: files::ReadOnly::default(),
             pending: Pending::new(),
         })
     }
@@ -129,13 +136,18 @@ impl Store {
 
     /// The data files, by number.
     pub fn files(&self) -> impl Iterator<Item = &DataFile> {
-        self.files.iter().filter_map(OnceLock::get)
+        self.files.iter().filter_map(OnceLock::get).filter(|file| !file.is_removed())
     }
 
     /// The file with this number.
     pub fn file(&self, number: u16) -> Result<&DataFile, StorageError> {
-        let file = self.files.get(usize::from(number)).and_then(OnceLock::get);
+        let file = self.files.get(usize::from(number)).and_then(OnceLock::get).filter(|file| !file.is_removed());
         file.ok_or_else(|| StorageError::NotFound(format!("file {number} of database {}", self.name)))
+    }
+
+    /// Whether a file has or had this number since the database was opened.
+    pub(crate) fn is_number_taken(&self, number: u16) -> bool {
+        self.files.get(usize::from(number)).is_none_or(|place| place.get().is_some())
     }
 
     /// The file of `page`, which must lie in it.

@@ -4,5 +4,6 @@ mod bulk;
 mod crash;
 mod large;
 mod model;
+mod small_log;
 mod threads;
 mod world;
