@@ -43,4 +43,5 @@ pub(crate) const CATALOGUE: &[(i32, u8, &str)] = &[
     (5070, 16, "Database state cannot be changed while other users are using the database '%.*ls'"),
     (8985, 16, "Could not locate file '%.*ls' for database '%.*ls' in sys.database_files. The file either does not exist, or was dropped."),
     (9008, 10, "Cannot shrink log file %d (%ls) because the logical log file located at the end of the file is in use."),
+    (15325, 16, "The current database does not contain a %s named '%ls'."),
 ];

@@ -205,6 +205,25 @@ impl Database {
         &self.store
     }
 
+    /// Every page of a tree by its maps, IAM pages first, with a copy of its bytes' header: DBCC IND.
+    pub fn pages_of_tree(&self, tree: TreeId) -> Result<Vec<(PageId, crate::page::PageBytes)>, StorageError> {
+        let info = self.tree(tree, 0)?;
+        let mut pages = Vec::new();
+        for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
+            let mut next = unit.0;
+            while next != PageId::NONE {
+                let page = *self.store.read(next)?;
+                let after = header::right(&page);
+                pages.push((next, page));
+                next = after;
+            }
+            for id in crate::units::pages_of(&self.store, unit)? {
+                pages.push((id, *self.store.read(id)?));
+            }
+        }
+        Ok(pages)
+    }
+
     /// The filegroup a tree was made in.
     pub fn filegroup_of(&self, tree: TreeId) -> Result<u16, StorageError> {
         Ok(self.tree(tree, 0)?.filegroup)

@@ -102,6 +102,8 @@ impl Interpreter<'_, '_> {
         }
         self.session.ticket.facts.lock().command = command_of(&statement.kind);
         let outcome = self.dispatch(statement);
+        let line = statement.span.line;
+        self.session.infos.iter_mut().filter(|info| info.line == 0 && info.severity > 10).for_each(|info| info.line = line);
         self.send_infos();
         outcome
     }
@@ -135,7 +137,6 @@ impl Interpreter<'_, '_> {
         if failure.error.line == 0 {
             failure.error.line = step.line;
         }
-        self.session.infos.iter_mut().filter(|info| info.line == 0 && info.severity > 10).for_each(|info| info.line = step.line);
         if failure.error.procedure.is_none() {
             failure.error.procedure.clone_from(&self.session.frame().procedure);
         }

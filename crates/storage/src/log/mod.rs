@@ -26,6 +26,7 @@
 //! What it does not do: know what a record means; decide what may be truncated; write zeros ahead.
 
 mod append;
+mod dump;
 mod flush;
 pub mod format;
 mod open;

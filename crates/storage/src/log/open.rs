@@ -65,7 +65,7 @@ impl Log {
         Ok(log)
     }
 
-    fn assemble(
+    pub(super) fn assemble(
         file: Arc<dyn BlockFile>,
         config: LogConfig,
         stamp: u64,
@@ -174,7 +174,7 @@ fn end_of(shapes: &[Shape]) -> u64 {
     shapes.last().map_or(RING_START, |shape| shape.offset + shape.size_bytes)
 }
 
-fn ring_of(vlfs: &[(Shape, Option<Activation>)], active: Vec<Active>, free: Vec<Shape>) -> Ring {
+pub(super) fn ring_of(vlfs: &[(Shape, Option<Activation>)], active: Vec<Active>, free: Vec<Shape>) -> Ring {
     let mut ring = Ring::new(active, free);
     ring.set_past(vlfs.iter().filter_map(|(shape, activation)| Some((*shape, (*activation)?))));
     ring
@@ -187,7 +187,7 @@ fn read_master(file: &dyn BlockFile, stamp: u64) -> Result<MasterRecord, Storage
     copies.max_by_key(|m| m.sequence).ok_or_else(|| damage(Lsn(0), 0, "both copies of the master record are damaged"))
 }
 
-fn read_vlfs(file: &dyn BlockFile, stamp: u64, file_bytes: u64) -> Result<Vec<(Shape, Option<Activation>)>, StorageError> {
+pub(super) fn read_vlfs(file: &dyn BlockFile, stamp: u64, file_bytes: u64) -> Result<Vec<(Shape, Option<Activation>)>, StorageError> {
     let mut vlfs = Vec::new();
     let mut offset = RING_START;
     let mut sectors = AlignedBuf::zeroed(2 * SECTOR_BYTES);
@@ -208,7 +208,7 @@ fn read_vlfs(file: &dyn BlockFile, stamp: u64, file_bytes: u64) -> Result<Vec<(S
 }
 
 /// The VLFs in use, contiguous in LSN around the checkpoint, and the free ones in file order after the last.
-fn chain(vlfs: &[(Shape, Option<Activation>)], master: &MasterRecord) -> Result<(Vec<Active>, Vec<Shape>), StorageError> {
+pub(super) fn chain(vlfs: &[(Shape, Option<Activation>)], master: &MasterRecord) -> Result<(Vec<Active>, Vec<Shape>), StorageError> {
     let mut used: Vec<Active> = vlfs
         .iter()
         .filter_map(|(shape, activation)| activation.map(|a| Active { shape: *shape, start: a.start }))
