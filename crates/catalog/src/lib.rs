@@ -7,6 +7,7 @@ pub mod defs;
 pub mod instance;
 pub mod key_text;
 pub mod layout;
+pub mod module;
 pub mod objects;
 pub mod record;
 pub mod sort_row;
@@ -16,5 +17,6 @@ pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, 
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
 pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
+pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};
 pub use objects::{ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog};

@@ -139,7 +139,7 @@ pub(crate) fn read_properties(record: &[u8]) -> Result<Properties, RecordError> 
     r.finish().map(|()| pairs.into_iter().collect())
 }
 
-fn write_column(w: &mut Writer, column: &ColumnDef) {
+pub(crate) fn write_column(w: &mut Writer, column: &ColumnDef) {
     w.i32(column.id.0).text(&column.name).sql_type(&column.sql_type).flag(column.nullable);
     w.flag(column.identity.is_some());
     if let Some(identity) = column.identity {
@@ -148,7 +148,7 @@ fn write_column(w: &mut Writer, column: &ColumnDef) {
     w.optional_text(column.default.as_deref()).optional_text(column.default_name.as_deref());
 }
 
-fn read_column(r: &mut Reader<'_>) -> Result<ColumnDef, RecordError> {
+pub(crate) fn read_column(r: &mut Reader<'_>) -> Result<ColumnDef, RecordError> {
     let (id, name, sql_type, nullable) = (ColumnId(r.i32()?), r.text()?, r.sql_type()?, r.flag()?);
     let identity = if r.flag()? { Some(IdentityDef { seed: r.i64()?, increment: r.i64()? }) } else { None };
     Ok(ColumnDef { id, name, sql_type, nullable, identity, default: r.optional_text()?, default_name: r.optional_text()? })

@@ -3,6 +3,7 @@
 //! ```text
 //! key = kind u8 | number i32, big-endian with the sign bit turned        row = record (record.rs), inline or, when it
 //! kinds: 1 properties · 2 schema · 3 table · 4 counters · 5 user · 6 constraint       is long, as one large part
+//!        7 object that is no table
 //!        16 database · 17 login (master only) · 18 setting (master only)
 //! ```
 //!
@@ -16,6 +17,7 @@
 
 use crate::defs::{Catalog, DatabaseId, ObjectId, TableDef};
 use crate::instance::{self, DatabaseRecord, LoginRecord};
+use crate::module::{self, ObjectDef, ObjectKind};
 use crate::objects::{self, ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 use crate::record::{Reader, RecordError, Writer};
 use std::collections::BTreeMap;
@@ -54,6 +56,7 @@ enum Kind {
     Counters = 4,
     User = 5,
     Constraint = 6,
+    Object = 7,
     Database = 16,
     Login = 17,
     Setting = 18,
@@ -97,6 +100,10 @@ fn each(view: &ReadView, kind: Kind, mut record: impl FnMut(&[u8]) -> Result<(),
     Ok(())
 }
 
+fn name_key(kind: ObjectKind, schema: &str, name: &str) -> (bool, String, String) {
+    (kind.is_type(), schema.to_lowercase(), name.to_lowercase())
+}
+
 /// A catalog version that no catalog of this process had before: a definition that was rolled back and another that came
 /// later never share one, so a plan made for the first is never taken for the second.
 fn next_version() -> u64 {
@@ -116,6 +123,10 @@ pub struct DatabaseCatalog {
     pub schemas: BTreeMap<i32, SchemaDef>,
     /// Constraints by object number.
     pub constraints: BTreeMap<i32, Arc<ConstraintDef>>,
+    /// Procedures, functions, views and what else is no table, by object number.
+    pub objects: BTreeMap<i32, Arc<ObjectDef>>,
+    /// Their numbers by lower-case schema and name; types apart.
+    object_names: BTreeMap<(bool, String, String), i32>,
     /// Users and roles by number.
     pub users: BTreeMap<i32, UserDef>,
     /// Properties kept within the database.
@@ -167,6 +178,8 @@ impl DatabaseCatalog {
             tables: Arc::new(tables),
             schemas,
             constraints: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            object_names: BTreeMap::new(),
             users,
             properties: Properties::new(),
             object_id_last: OBJECT_ID_FIRST - OBJECT_ID_STEP,
@@ -210,6 +223,13 @@ impl DatabaseCatalog {
             catalog.constraints.insert(constraint.id.0, Arc::new(constraint));
             Ok(())
         })?;
+        each(view, Kind::Object, |record| {
+            let object = module::read_object(record, &catalog.schemas)?;
+            catalog.object_id_last = catalog.object_id_last.max(object.id.0);
+            catalog.object_names.insert(name_key(object.kind, &object.schema_name, &object.name), object.id.0);
+            catalog.objects.insert(object.id.0, Arc::new(object));
+            Ok(())
+        })?;
         let mut tables = Catalog { version: next_version(), schemas: catalog.schema_names(), ..Catalog::default() };
         each(view, Kind::Table, |record| {
             let table = objects::read_table(record, database, &catalog.schemas)?;
@@ -237,7 +257,9 @@ impl DatabaseCatalog {
             let next = self.object_id_last.wrapping_add(OBJECT_ID_STEP);
             // Beyond 2^31 - 1 SQL Server's numbers wrap into the free ones; low numbers are its own objects'.
             self.object_id_last = if next > 0 { next } else { next.wrapping_add(i32::MAX).max(1_000_000) };
-            if !self.tables.tables.contains_key(&self.object_id_last) && !self.constraints.contains_key(&self.object_id_last) {
+            let id = &self.object_id_last;
+            let taken = self.tables.tables.contains_key(id) || self.constraints.contains_key(id) || self.objects.contains_key(id);
+            if !taken {
                 return ObjectId(self.object_id_last);
             }
         }
@@ -271,11 +293,15 @@ impl DatabaseCatalog {
         Ok(())
     }
 
-    /// Removes a table and its constraints. Its trees are the caller's to drop.
+    /// Removes a table, its constraints and triggers. Its trees are the caller's to drop.
     pub fn remove_table(&mut self, txn: &mut Txn, table: ObjectId) -> Result<(), CatalogError> {
         let constraints: Vec<_> = self.constraints_of(table).map(|c| c.id).collect();
         for id in constraints {
             self.remove_constraint(txn, id)?;
+        }
+        let triggers: Vec<_> = self.triggers_of(table).map(|trigger| trigger.id).collect();
+        for id in triggers {
+            self.remove_object(txn, id)?;
         }
         remove(txn, Kind::Table, table.0)?;
         self.change_tables(|t| drop(t.tables.remove(&table.0)));
@@ -293,6 +319,46 @@ impl DatabaseCatalog {
     pub fn remove_constraint(&mut self, txn: &mut Txn, id: ObjectId) -> Result<(), CatalogError> {
         remove(txn, Kind::Constraint, id.0)?;
         self.constraints.remove(&id.0);
+        Ok(())
+    }
+
+    /// The object of this schema and name that is no table and no type.
+    pub fn object(&self, schema: &str, name: &str) -> Option<&Arc<ObjectDef>> {
+        self.objects.get(self.object_names.get(&(false, schema.to_lowercase(), name.to_lowercase()))?)
+    }
+
+    /// The type of this schema and name.
+    pub fn user_type(&self, schema: &str, name: &str) -> Option<&Arc<ObjectDef>> {
+        self.objects.get(self.object_names.get(&(true, schema.to_lowercase(), name.to_lowercase()))?)
+    }
+
+    /// Triggers of a table or view, in order of their numbers.
+    pub fn triggers_of(&self, parent: ObjectId) -> impl Iterator<Item = &Arc<ObjectDef>> {
+        self.objects.values().filter(move |object| object.parent == Some(parent) && object.kind == ObjectKind::Trigger)
+    }
+
+    /// Adds or changes an object that is no table.
+    pub fn put_object(&mut self, txn: &mut Txn, object: ObjectDef) -> Result<(), CatalogError> {
+        put(txn, Kind::Object, object.id.0, &module::write_object(&object))?;
+        if let Some(old) = self.objects.get(&object.id.0) {
+            self.object_names.remove(&name_key(old.kind, &old.schema_name, &old.name));
+        }
+        self.object_names.insert(name_key(object.kind, &object.schema_name, &object.name), object.id.0);
+        self.objects.insert(object.id.0, Arc::new(object));
+        self.change_tables(|_| {});
+        Ok(())
+    }
+
+    /// Removes an object that is no table, and its triggers.
+    pub fn remove_object(&mut self, txn: &mut Txn, id: ObjectId) -> Result<(), CatalogError> {
+        let triggers: Vec<_> = self.triggers_of(id).map(|trigger| trigger.id).collect();
+        for id in triggers.into_iter().chain([id]) {
+            remove(txn, Kind::Object, id.0)?;
+            if let Some(old) = self.objects.remove(&id.0) {
+                self.object_names.remove(&name_key(old.kind, &old.schema_name, &old.name));
+            }
+        }
+        self.change_tables(|_| {});
         Ok(())
     }
 

@@ -37,6 +37,17 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub random: Arc<dyn Random>,
+    /// Who does what nobody waits for.
+    pub background: BackgroundWork,
+}
+
+/// Who does the work that no statement waits for: redo, writing back, checkpoints, tidying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackgroundWork {
+    /// Threads of their own.
+    Threads,
+    /// Whoever owns the environment, turn by turn: a simulation, whose runs must replay. No thread is started.
+    Stepped,
 }
 
 /// Time: monotonic for waiting, civil for stamping.

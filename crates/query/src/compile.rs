@@ -41,6 +41,48 @@ impl Default for Settings {
     }
 }
 
+/// A view as the binder needs it.
+#[derive(Debug, Clone)]
+pub struct ViewText {
+    /// Its number.
+    pub id: ObjectId,
+    /// What was said when it was made.
+    pub definition: Arc<ast::CreateView>,
+}
+
+/// A parameter of a user's function.
+#[derive(Debug, Clone)]
+pub struct UserParameter {
+    /// Its name with the `@`.
+    pub name: String,
+    /// Its type.
+    pub sql_type: SqlType,
+    /// What DEFAULT means for it, if anything.
+    pub default: Option<ast::Expr>,
+}
+
+/// A user's function as the binder needs it.
+#[derive(Debug, Clone)]
+pub struct UserFunction {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its parameters in order.
+    pub parameters: Vec<UserParameter>,
+    /// What it gives.
+    pub kind: UserFunctionKind,
+}
+
+/// What a user's function gives.
+#[derive(Debug, Clone)]
+pub enum UserFunctionKind {
+    /// A value of this type.
+    Scalar(SqlType),
+    /// The rows of a query over its parameters.
+    Inline(Arc<ast::Query>),
+    /// Rows that running its body gives.
+    Rows(Arc<dyn RowSource>),
+}
+
 /// What compiling asks of the session above.
 pub trait CompileContext {
     /// Catalogs, the current database, facts of the session.
@@ -55,6 +97,11 @@ pub trait CompileContext {
     }
     /// Position and type of a variable or parameter; the name has its `@`.
     fn variable(&self, name: &str) -> Option<(usize, SqlType)>;
+    /// Rows that the running scope holds under a bare name: `inserted` and `deleted` in a trigger.
+    fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {
+        let _ = name;
+        None
+    }
     /// A catalog or management view, by its schema and name (`sys`, `INFORMATION_SCHEMA`; `dbo` for `sysobjects`).
     fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
         let _ = (database, schema, name);
@@ -65,8 +112,23 @@ pub trait CompileContext {
         let _ = (database, schema, name);
         None
     }
-    /// A view's query.
-    fn view(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<ast::Query>> {
+    /// A view, by its schema and name.
+    fn view(&self, database: DatabaseId, schema: &str, name: &str) -> Option<ViewText> {
+        let _ = (database, schema, name);
+        None
+    }
+    /// A function of the user's, by its schema and name.
+    fn user_function(&self, database: DatabaseId, schema: &str, name: &str) -> Result<Option<UserFunction>, SqlError> {
+        let _ = (database, schema, name);
+        Ok(None)
+    }
+    /// What a synonym of this schema and name stands for.
+    fn synonym(&self, database: DatabaseId, schema: &str, name: &str) -> Option<ast::ObjectName> {
+        let _ = (database, schema, name);
+        None
+    }
+    /// The sequence of this schema and name: its number and the type of its values.
+    fn sequence(&self, database: DatabaseId, schema: &str, name: &str) -> Option<(ObjectId, SqlType)> {
         let _ = (database, schema, name);
         None
     }
@@ -103,6 +165,8 @@ pub struct Dependency {
     pub table: ObjectId,
     /// Whether the plan changes its rows.
     pub writes: bool,
+    /// Whether it is to be locked whole for that (TABLOCK on the target of INSERT).
+    pub whole: bool,
 }
 
 /// What running a compiled statement means to the client.

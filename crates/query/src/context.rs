@@ -2,6 +2,7 @@
 //!
 //! `query` never sees sessions: `engine` implements these traits and hands them in.
 
+use crate::locking::ReadLevel;
 use std::sync::Arc;
 use thawdb_catalog::{Catalog, DatabaseId, ObjectId};
 use thawdb_storage::{ReadView, Txn};
@@ -42,6 +43,11 @@ pub trait StatementHost: SessionInfo {
     fn read_view(&self, database: DatabaseId) -> Result<ReadView, SqlError>;
     /// The session's transaction in a database, begun if need be.
     fn txn(&mut self, database: DatabaseId) -> Result<&mut Txn, SqlError>;
+    /// How reads of a database behave, and whether READ COMMITTED reads row versions there.
+    fn read_level(&self, database: DatabaseId) -> Result<(ReadLevel, bool), SqlError> {
+        let _ = database;
+        Ok((ReadLevel::ReadCommittedVersions, true))
+    }
     /// Hands out `count` identity values of a table in one step; the first is returned.
     fn next_identity(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<i64, SqlError>;
     /// Tells that an explicit identity value was inserted, so that later ones lie beyond it.
@@ -69,6 +75,16 @@ pub trait StatementHost: SessionInfo {
     /// Folder for the run files of sorts that do not fit the memory grant.
     fn temp_folder(&self) -> std::path::PathBuf {
         std::env::temp_dir()
+    }
+    /// Runs a user's scalar function; the arguments have the types of its parameters.
+    fn call_function(&mut self, database: DatabaseId, function: ObjectId, arguments: Vec<Scalar>) -> Result<Scalar, SqlError> {
+        let _ = (database, arguments);
+        Err(thawdb_types::message(208, &[&function.0]))
+    }
+    /// The rows of a user's table-valued function with a body.
+    fn function_rows(&mut self, database: DatabaseId, function: ObjectId, arguments: &[Scalar]) -> Result<Vec<Vec<Scalar>>, SqlError> {
+        let _ = (database, arguments);
+        Err(thawdb_types::message(208, &[&function.0]))
     }
     /// The environment: files and time.
     fn env(&self) -> &thawdb_device::Env;

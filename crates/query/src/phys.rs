@@ -5,6 +5,7 @@
 //! operator; nothing else knows both sides.
 
 use crate::expr::{Aggregate, Expr};
+use crate::locking::LockHints;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_types::SqlType;
@@ -45,6 +46,14 @@ pub trait RowSource: Send + Sync + std::fmt::Debug {
         cx: &dyn crate::context::SessionInfo,
         arguments: &[thawdb_types::Scalar],
     ) -> Result<Vec<Vec<thawdb_types::Scalar>>, thawdb_types::SqlError>;
+    /// The same, for sources that have to run statements for their rows.
+    fn rows_by(
+        &self,
+        host: &mut dyn crate::context::StatementHost,
+        arguments: &[thawdb_types::Scalar],
+    ) -> Result<Vec<Vec<thawdb_types::Scalar>>, thawdb_types::SqlError> {
+        self.rows(host.session(), arguments)
+    }
 }
 
 /// One bound of an index seek: values for a prefix of the key columns.
@@ -85,7 +94,7 @@ pub enum NodeKind {
         columns: Vec<usize>,
         residual: Option<Expr>,
         backward: bool,
-        for_update: bool,
+        locking: LockHints,
     },
     SourceScan {
         source: Arc<dyn RowSource>,

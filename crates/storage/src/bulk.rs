@@ -25,12 +25,13 @@ use crate::space::layout::{EXTENT_PAGES, page_of};
 use crate::spec::Row;
 use crate::txn::{Savepoint, Txn};
 use crate::units::TreeInfo;
-use crate::versions::commit_table::txn_of;
 use crate::versions::records::TxnRecord;
 use std::cmp::Ordering;
 
 /// Leaves of a batch: 2 MiB, long enough for a disk's full bandwidth, short enough to be nothing in memory.
 const BATCH_LEAVES: usize = 256;
+/// References to large parts after which a batch ends: each is named in its group, which a small log must take.
+const BATCH_PARTS_BYTES: usize = 16 << 10;
 const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
 /// Log that cutting one batch off again takes: its separators, and a bit for each page.
 const UNDO_BYTES: u64 = 8192;
@@ -81,6 +82,11 @@ impl LeafBuilder {
         true
     }
 
+    /// Adds the references to its rows' large parts.
+    fn add_large(&self, parts: &mut Vec<u8>) {
+        self.entries.iter().for_each(|at| parts.extend_from_slice(&self.bytes[at.large..at.row]));
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
@@ -124,6 +130,8 @@ pub struct BulkAppender<'t> {
     leaf_before: Option<Vec<u8>>,
     leaf: LeafBuilder,
     pages: Vec<PageBytes>,
+    /// References to the large parts of the rows on `pages`: loose until these are hung.
+    parts: Vec<u8>,
     separators: Vec<Vec<u8>>,
     hung: bool,
     finished: bool,
@@ -139,7 +147,7 @@ impl Txn {
         let info = self.trees[place].info.clone();
         let above = self.database.system_tree(&info).last_key()?;
         // Leaves at the right end that have lost their rows may stand for keys above the rows to come.
-        while self.database.system_tree(&info).cut_off_step(above.as_deref())? {}
+        while self.database.system_tree(&info).cut_off_step(above.as_deref(), &mut Vec::new())? {}
         Ok(BulkAppender {
             txn: self,
             place,
@@ -152,6 +160,7 @@ impl Txn {
             above,
             leaf: LeafBuilder::default(),
             pages: Vec::new(),
+            parts: Vec::new(),
             separators: Vec::new(),
             hung: false,
             finished: false,
@@ -175,7 +184,10 @@ impl BulkAppender<'_> {
         crate::txn::check_lengths(key, row)?;
         let large = if row.large.is_empty() { Vec::new() } else { self.txn.write_large(self.place, row.large)? };
         if !self.leaf.push(key, &large, row.inline) {
-            self.end_leaf()?;
+            if let Err(error) = self.end_leaf() {
+                self.txn.freed_large.push((self.tree, large));
+                return Err(error);
+            }
             assert!(self.leaf.push(key, &large, row.inline), "an empty leaf has room for any row");
         }
         let last = self.last.get_or_insert_default();
@@ -208,8 +220,9 @@ impl BulkAppender<'_> {
         self.pages.push(page);
         self.separators.push(separator);
         self.leaf_before.clone_from(&self.last);
+        self.leaf.add_large(&mut self.parts);
         self.leaf.clear();
-        if self.pages.len() == BATCH_LEAVES {
+        if self.pages.len() == BATCH_LEAVES || self.parts.len() >= BATCH_PARTS_BYTES {
             self.flush()?;
         }
         Ok(())
@@ -238,12 +251,14 @@ impl BulkAppender<'_> {
         let separators = std::mem::take(&mut self.separators);
         let leaves: Vec<NewLeaf> = ids.iter().zip(separators).map(|(page, separator)| NewLeaf { page: *page, separator }).collect();
         tree.hang_leaves(&mut mini, after, &leaves)?;
+        mini.hold_parts(self.tree, &self.parts);
         if known.touch {
             mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
         }
         mini.commit()?;
         known.touch = false;
         self.pages.clear();
+        self.parts.clear();
         Ok(())
     }
 
@@ -263,6 +278,10 @@ impl Drop for BulkAppender<'_> {
         if !self.finished {
             // A failure marks the transaction as one that can only end.
             let _ = self.txn.rollback_to(self.start);
+            self.leaf.add_large(&mut self.parts);
+            if !self.parts.is_empty() {
+                self.txn.freed_large.push((self.tree, std::mem::take(&mut self.parts)));
+            }
         }
     }
 }
@@ -310,15 +329,6 @@ fn write_runs(database: &Database, ids: &[PageId], pages: &[PageBytes], me: TxnI
 pub(crate) fn undo(database: &Database, info: &TreeInfo, me: TxnId, above: Option<&[u8]>) -> Result<Vec<u8>, StorageError> {
     let tree = Tree { store: &database.store, info, author: me, finishing: true };
     let mut large = Vec::new();
-    if info.large_unit().is_some() {
-        crate::cleaner::each_leaf(database, info, above, &mut |page| {
-            if txn_of(header::creator_number(page)) == me.0 {
-                let leaf = crate::page::Slotted(page);
-                (0..leaf.len()).for_each(|slot| large.extend_from_slice(leaf.entry(slot).large_bytes));
-            }
-            Ok(true)
-        })?;
-    }
-    while tree.cut_off_step(above)? {}
+    while tree.cut_off_step(above, &mut large)? {}
     Ok(large)
 }

@@ -3,8 +3,10 @@
 //! ```text
 //!   committed, below the horizon ──> leaves: tags and ghosts out, empty leaves unlinked
 //!                                ──> dropped trees: pages freed, then their row's ghost removed
+//!   long rollbacks               ──> rows given back by their undo entries, then forgotten
 //!   aborted with rows left       ──> sweep of the trees they touched: rows given back; made trees freed; then forgotten
-//!   version segments             ──> large parts of dead versions freed, then the segment, then its row
+//!   version segments             ──> large parts of dead versions loosened, then the segment freed, then its row
+//!   loose large parts            ──> freed, page by page from their ends
 //! ```
 //! Everything is found again after a crash except the list of leaves to tidy: tags of long committed transactions cost a
 //! look at the commit table until the leaf is next cleaned or rewritten.
@@ -14,10 +16,12 @@
 //! 3. A unit is freed before the row that names it goes, and freeing an already freed one does nothing (`free_unit`).
 //! Latches: one leaf at a time, or a path for unlinking. Failure: the piece of work is put back and tried again later.
 
+mod deferred;
 mod segment;
 mod sweep;
 mod thread;
 
+pub(crate) use deferred::Deferred;
 pub(crate) use segment::make_segment;
 pub(crate) use thread::CleanerThread;
 
@@ -25,6 +29,7 @@ use crate::btree::RowEdit;
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{LargeRef, PageId, TreeId, TxnId};
+use crate::mini::Mini;
 use crate::page::{PageBytes, PageType, Slotted, header};
 use crate::units::{TreeInfo, unit_key};
 use crate::versions::commit_table::Fate;
@@ -32,6 +37,7 @@ use crate::versions::version::Version;
 use observe::sync::{LockClass, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use sweep::Sweep;
 use thawdb_observe as observe;
 
@@ -40,6 +46,9 @@ static CLEANER_TURN: LockClass = LockClass::new("VERSION_CLEANER_TURN", 1);
 
 /// Leaves tidied in a turn: a few milliseconds of work.
 const TURN_LEAVES: usize = 64;
+
+/// Rows that are undone in the time that others wait for a lock without noticing: about ten milliseconds.
+const EAGER_ROWS_MAX: u64 = 1000;
 
 struct Committed {
     txn: TxnId,
@@ -51,6 +60,7 @@ struct Committed {
 struct Queue {
     committed: VecDeque<Committed>,
     large: Vec<(TreeId, Vec<u8>)>,
+    deferred: VecDeque<Deferred>,
 }
 
 /// What waits to be tidied.
@@ -58,11 +68,17 @@ pub(crate) struct Cleaner {
     queue: Mutex<Queue>,
     /// Held for the length of a turn: one tidies at a time.
     turn: Mutex<Option<Sweep>>,
+    /// Rows up to which a rollback is done by the transaction itself.
+    eager_rows_max: AtomicU64,
 }
 
 impl Cleaner {
     pub(crate) fn new() -> Self {
-        Self { queue: Mutex::new(&CLEANER, Queue::default()), turn: Mutex::new(&CLEANER_TURN, None) }
+        Self {
+            queue: Mutex::new(&CLEANER, Queue::default()),
+            turn: Mutex::new(&CLEANER_TURN, None),
+            eager_rows_max: AtomicU64::new(EAGER_ROWS_MAX),
+        }
     }
 
     pub(crate) fn committed(&self, txn: TxnId, leaves: Vec<(TreeId, PageId)>, dropped: Vec<Arc<TreeInfo>>) {
@@ -75,11 +91,6 @@ impl Cleaner {
         if !large.is_empty() {
             self.queue.lock().large.append(&mut large);
         }
-    }
-
-    /// References to large parts that wait to be freed.
-    pub(crate) fn large_waiting(&self) -> Vec<(TreeId, Vec<u8>)> {
-        self.queue.lock().large.clone()
     }
 
     /// Takes the oldest committed transaction that everybody sees.
@@ -102,6 +113,7 @@ impl Database {
         let mut sweep = self.cleaner.turn.lock();
         let horizon = self.commits.advance_horizon();
         let mut busy = self.free_large_parts()?;
+        busy |= self.roll_back_turn()?;
         busy |= self.sweep_turn(&mut sweep)?;
         busy |= self.clean_settled(horizon)?;
         busy |= self.free_segments(horizon)?;
@@ -160,14 +172,25 @@ impl Database {
         let Some((tree, refs)) = self.cleaner.queue.lock().large.pop() else { return Ok(false) };
         let info = match self.tree(tree, 0) {
             Ok(info) => info,
-            Err(StorageError::NotFound(_)) => return Ok(true),
+            Err(StorageError::NotFound(_)) => {
+                // The tree is gone, or will be, and its parts with it.
+                let mut mini = Mini::begin(&self.store, TxnId(0)).finishing();
+                mini.hold_parts(tree, &refs);
+                mini.commit()?;
+                return Ok(true);
+            }
             Err(error) => {
                 self.cleaner.free_large(vec![(tree, refs)]);
                 return Err(error);
             }
         };
-        for part in refs.chunks_exact(size_of::<LargeRef>()) {
-            crate::large::free(self, &info, LargeRef(part.try_into().expect("chunks of sixteen")))?;
+        for (index, part) in LargeRef::all(&refs).enumerate() {
+            if let Err(error) = crate::large::free(self, &info, part) {
+                // A damaged part stays in the list of loose parts, and keeps nobody from freeing the others.
+                let kept = index + usize::from(matches!(error, StorageError::Damage { .. }));
+                self.cleaner.free_large(vec![(tree, refs[kept * size_of::<LargeRef>()..].to_vec())]);
+                return Err(error);
+            }
         }
         Ok(true)
     }

@@ -18,7 +18,7 @@ use crate::cleaner::{Cleaner, CleanerThread};
 use crate::error::StorageError;
 use crate::hash::FastHash;
 use crate::ids::{Lsn, PageId, TreeId, TxnId};
-use crate::locks::{LockInfo, LockManager};
+use crate::locks::{LockInfo, LockManager, Party};
 use crate::mini::{Mini, UnitSpec};
 use crate::page::{Entry, Format, PageOp, PageType, header};
 use crate::pool::Pool;
@@ -26,6 +26,7 @@ use crate::recovery::RecoveryListener;
 use crate::space::Unit;
 use crate::store::{Store, background::Background};
 use crate::txn::Txn;
+use crate::txn_locks::RangeHolders;
 use crate::units::{TreeInfo, UnitKind, unit_key};
 use crate::versions::commit_table::CommitTable;
 use crate::versions::records::{OpenTxns, TxnRecord};
@@ -35,7 +36,7 @@ use observe::sync::{LockClass, Mutex, RwLock};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use thawdb_device::Env;
+use thawdb_device::{BackgroundWork, Env};
 use thawdb_observe as observe;
 
 pub use crate::spec::{DatabaseSpec, TreeSpec};
@@ -62,23 +63,30 @@ pub struct Database {
     pub(crate) cleaner: Cleaner,
     units: Arc<TreeInfo>,
     trees: RwLock<HashMap<u64, Arc<TreeInfo>, FastHash>>,
+    /// Transactions that hold key ranges.
+    pub(crate) range_holders: RangeHolders,
     segment_making: Mutex<()>,
     background: Mutex<Option<(Background, CleanerThread)>>,
 }
 
 /// Who is seen by all, for one tree.
 pub(crate) struct DatabaseSettler<'a> {
-    commits: &'a CommitTable,
-    purges_ghosts: bool,
+    database: &'a Database,
+    tree: TreeId,
 }
 
 impl Settler for DatabaseSettler<'_> {
     fn seen_by_all(&self, writer: u64) -> bool {
-        self.commits.seen_by_all(writer)
+        self.database.commits.seen_by_all(writer)
     }
 
     fn purges_ghosts(&self) -> bool {
-        self.purges_ghosts
+        // A ghost in the units tree names pages that are still to be freed.
+        self.tree != Database::UNITS_TREE
+    }
+
+    fn ghost_is_locked(&self, key: &[u8]) -> bool {
+        self.database.ghost_is_locked(self.tree, key)
     }
 }
 
@@ -145,6 +153,7 @@ impl Database {
             cleaner: Cleaner::new(),
             units,
             trees: RwLock::new(&TREE_CACHE, trees),
+            range_holders: RangeHolders::new(),
             segment_making: Mutex::new(&SEGMENT_MAKING, ()),
             background: Mutex::new(&BACKGROUND, None),
         })
@@ -187,6 +196,8 @@ impl Database {
             }
         }
         self.versions.inherit(segments);
+        let loose = self.store.loose.all().into_iter();
+        self.cleaner.free_large(loose.map(|(root, tree)| (tree, crate::large::reference(root, tree))).collect());
         Ok(())
     }
 
@@ -231,7 +242,12 @@ impl Database {
 
     /// Starts a transaction; costs nothing until its first write.
     pub fn begin(self: &Arc<Self>) -> Txn {
-        Txn::new(self.clone())
+        Txn::new(self.clone(), None)
+    }
+
+    /// Starts a transaction of a session: its waits and those for the session's other locks are seen as one.
+    pub fn begin_for(self: &Arc<Self>, party: Party) -> Txn {
+        Txn::new(self.clone(), Some(party))
     }
 
     /// A view of what is committed now and, with `txn`, of its own changes up to now: a statement that reads through it
@@ -255,9 +271,12 @@ impl Database {
         self.store.checkpoint()
     }
 
-    /// Starts the work that goes on while nobody asks: redo after a crash, writing back, checkpoints, tidying. For real
-    /// instances; simulations call [`Database::background_turn`] themselves.
+    /// Starts the work that goes on while nobody asks: redo after a crash, writing back, checkpoints, tidying. Where the
+    /// environment steps it, nothing is started, and [`Database::background_turn`] is called instead.
     pub fn start_background(self: &Arc<Self>) {
+        if self.store.env().background == BackgroundWork::Stepped {
+            return;
+        }
         let mut running = self.background.lock();
         if running.is_none() {
             *running = Some((Background::start(&self.store), crate::cleaner::CleanerThread::start(self)));
@@ -277,8 +296,7 @@ impl Database {
     }
 
     pub(crate) fn settler(&self, tree: TreeId) -> DatabaseSettler<'_> {
-        // A ghost in the units tree names pages that are still to be freed.
-        DatabaseSettler { commits: &self.commits, purges_ghosts: tree != Self::UNITS_TREE }
+        DatabaseSettler { database: self, tree }
     }
 
     /// Makes a tree's unit and root in the mini-transaction's group. Its rows without tags are `creator`'s.

@@ -29,3 +29,16 @@ pub struct TreeId(pub u64);
 /// Where a large part of a row lies, opaque to all but `storage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LargeRef(pub [u8; 16]);
+
+impl LargeRef {
+    /// The page that leads to the part; [`PageId::NONE`] for one without bytes.
+    pub(crate) fn page(self) -> PageId {
+        let bytes = self.0;
+        PageId { file: u16::from_le_bytes([bytes[0], bytes[1]]), page: u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]) }
+    }
+
+    /// The references in a run of them.
+    pub(crate) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
+        bytes.chunks_exact(size_of::<Self>()).map(|part| Self(part.try_into().expect("chunks of sixteen")))
+    }
+}

@@ -9,10 +9,10 @@
 //!
 //! Invariants: 1. a part's pages belong to it alone: freeing the reference frees them all. 2. A part is never changed: a
 //! new value is a new part. 3. References live in entries and version records; who drops the last one frees the part.
-//! Latches: one page at a time. Failure: a page that is no part of this tree at this depth is `Damage`; a failed write
-//! gives its pages back.
-//! Known: a crash between writing a part and the row that refers to it leaves its pages allocated to nobody; the check
-//! reports them.
+//! 4. From its first page on a part is either held by a row or version, or in the list of loose parts (`store::loose`),
+//! and all its pages can be found from the first at every moment: a crash leaves no page behind, whatever it prevents.
+//! Latches: from the first page down. Failure: a page that is no part of this tree at this depth is `Damage`; what a failed
+//! write has made is freed by the cleaner.
 
 use crate::btree::Seek;
 use crate::database::Database;
@@ -32,8 +32,10 @@ const REF_BYTES: usize = 6;
 const FAN_OUT: usize = BODY_BYTES / REF_BYTES;
 /// Greatest length, as of SQL Server's (max) types.
 const LENGTH_MAX: usize = (1 << 31) - 1;
-/// Pages written or freed in one group of the log.
+/// Pages of data written in one group of the log.
 const GROUP_PAGES: usize = 8;
+/// Pages of data freed in one group of the log.
+const FREE_PAGES: usize = 64;
 
 fn encode(page: PageId, length: usize, tree: TreeId) -> LargeRef {
     let mut bytes = [0; 16];
@@ -145,7 +147,7 @@ fn pages_from(
     Ok(())
 }
 
-/// Writes a part for a row of the tree that `author` is about to write.
+/// Writes a part for a row of the tree that `author` is about to write. It is loose until the row holds it.
 pub(crate) fn write(database: &Database, info: &TreeInfo, author: TxnId, part: &[u8]) -> Result<LargeRef, StorageError> {
     if part.len() > LENGTH_MAX {
         return Err(StorageError::TooLong { bytes: part.len(), bytes_max: LENGTH_MAX });
@@ -154,86 +156,176 @@ pub(crate) fn write(database: &Database, info: &TreeInfo, author: TxnId, part: &
         return Ok(encode(PageId::NONE, 0, info.id));
     }
     let unit = ensure_unit(database, info)?;
-    let mut made = Vec::new();
-    match write_levels(database, info, unit, author, part, &mut made) {
-        Ok(page) => Ok(encode(page, part.len(), info.id)),
+    let mut writer = PartWriter { database, info, unit, author, spine: Vec::new() };
+    match writer.write(part) {
+        Ok(()) => Ok(encode(writer.spine[0].page, part.len(), info.id)),
         Err(error) => {
-            // What cannot be given back now stays allocated to nobody; the first error is the one to tell.
-            let _ = free_pages(database, unit, &made);
+            if let Some(root) = writer.spine.first() {
+                database.cleaner.free_large(vec![(info.id, encode(root.page, part.len(), info.id).0.to_vec())]);
+            }
             Err(error)
         }
     }
 }
 
-fn write_levels(
-    database: &Database,
-    info: &TreeInfo,
+/// Writes a part from its first page down: what is written of it can be found from there at every moment.
+struct PartWriter<'a> {
+    database: &'a Database,
+    info: &'a TreeInfo,
     unit: Unit,
     author: TxnId,
-    part: &[u8],
-    made: &mut Vec<PageId>,
-) -> Result<PageId, StorageError> {
-    let mut level = write_pages(database, info, unit, author, 0, &mut part.chunks(BODY_BYTES), made)?;
-    for depth in 1..=depth_of(part.len()) {
-        let refs: Vec<u8> = level.iter().flat_map(|page| encode(*page, 0, info.id).0[..REF_BYTES].to_vec()).collect();
-        level = write_pages(database, info, unit, author, depth, &mut refs.chunks(FAN_OUT * REF_BYTES), made)?;
-    }
-    assert!(level.len() == 1, "a part has one root");
-    Ok(level[0])
+    /// The pages being filled, the first one first.
+    spine: Vec<Filling>,
 }
 
-fn write_pages(
-    database: &Database,
-    info: &TreeInfo,
-    unit: Unit,
-    author: TxnId,
-    depth: u8,
-    bodies: &mut dyn Iterator<Item = &[u8]>,
-    made: &mut Vec<PageId>,
-) -> Result<Vec<PageId>, StorageError> {
-    let (object_id, index_id) = (info.object_id, info.index_id);
-    let format = Format { page_type: PageType::Large, tree: info.id, object_id, index_id, level: depth, creator: TxnId(0) };
-    let mut ids = Vec::new();
-    let mut bodies = bodies.peekable();
-    while bodies.peek().is_some() {
-        let mut mini = Mini::begin(&database.store, author);
-        let mut group = Vec::with_capacity(GROUP_PAGES);
-        for body in bodies.by_ref().take(GROUP_PAGES) {
-            let page = mini.allocate(unit, format)?;
-            mini.apply(page, PageOp::RawPatch { offset: u16::try_from(HEADER_BYTES).expect("96"), bytes: body })?;
-            group.push(mini.id(page));
+#[derive(Clone, Copy)]
+struct Filling {
+    page: PageId,
+    /// References, or 1 for a page of data.
+    count: usize,
+}
+
+impl PartWriter<'_> {
+    fn write(&mut self, part: &[u8]) -> Result<(), StorageError> {
+        let depth = depth_of(part.len());
+        let mut bodies = part.chunks(BODY_BYTES).peekable();
+        while bodies.peek().is_some() {
+            let mut mini = Mini::begin(&self.database.store, self.author);
+            // Kept only if the group is: else the pages of it are none.
+            let mut spine = self.spine.clone();
+            for body in bodies.by_ref().take(GROUP_PAGES) {
+                self.add_page(&mut mini, &mut spine, depth, body)?;
+            }
+            if self.spine.is_empty() {
+                mini.loosen(self.info.id, &encode(spine[0].page, part.len(), self.info.id).0);
+            }
+            mini.commit()?;
+            self.spine = spine;
         }
-        mini.commit()?;
-        made.extend_from_slice(&group);
-        ids.append(&mut group);
+        Ok(())
     }
-    Ok(ids)
+
+    /// Adds a page of data, and the pages above it that are missing.
+    fn add_page(&self, mini: &mut Mini<'_>, spine: &mut Vec<Filling>, depth: u8, body: &[u8]) -> Result<(), StorageError> {
+        let height = usize::from(depth);
+        spine.truncate(height);
+        while spine.len() > 1 && spine.last().is_some_and(|last| last.count == FAN_OUT) {
+            spine.pop();
+        }
+        while spine.len() <= height {
+            let level = depth - u8::try_from(spine.len()).expect("depths are small");
+            let (tree, object_id, index_id) = (self.info.id, self.info.object_id, self.info.index_id);
+            let format = Format { page_type: PageType::Large, tree, object_id, index_id, level, creator: TxnId(0) };
+            let page = mini.allocate(self.unit, format)?;
+            if level == 0 {
+                mini.apply(page, PageOp::RawPatch { offset: place_of(0), bytes: body })?;
+            }
+            let page = mini.id(page);
+            if let Some(parent) = spine.last_mut() {
+                let bytes = encode(page, 0, tree);
+                let latched = mini.latch(parent.page)?;
+                mini.apply(latched, PageOp::RawPatch { offset: place_of(parent.count), bytes: &bytes.0[..REF_BYTES] })?;
+                parent.count += 1;
+            }
+            spine.push(Filling { page, count: 0 });
+        }
+        Ok(())
+    }
 }
 
-/// Frees a part.
+/// Where a reference lies in its page.
+fn place_of(index: usize) -> u16 {
+    u16::try_from(HEADER_BYTES + index * REF_BYTES).expect("within a page")
+}
+
+/// The references of a page of a part, whole or being written or freed.
+fn children(page: &PageBytes) -> Vec<PageId> {
+    if header::level(page) == 0 {
+        return Vec::new();
+    }
+    page[HEADER_BYTES..].chunks_exact(REF_BYTES).take(FAN_OUT).map(page_ref).take_while(|child| *child != PageId::NONE).collect()
+}
+
+fn is_part_of(page: &PageBytes, tree: TreeId) -> bool {
+    header::page_type(page) == Some(PageType::Large) && header::tree(page) == tree
+}
+
+/// Names every page of a loose part, whole or not.
+pub(crate) fn loose_pages(store: &Store, tree: TreeId, root: PageId, visit: &mut dyn FnMut(PageId)) -> Result<(), StorageError> {
+    visit(root);
+    let page = store.read(root)?;
+    if !is_part_of(&page, tree) {
+        return Err(no_part(root, &page));
+    }
+    let (level, below) = (header::level(&page), children(&page));
+    drop(page);
+    for child in below {
+        match level {
+            1 => visit(child),
+            _ => loose_pages(store, tree, child, visit)?,
+        }
+    }
+    Ok(())
+}
+
+fn no_part(id: PageId, page: &PageBytes) -> StorageError {
+    let detail = format!("expected a page of a large part, found {:?} of tree {}", header::page_type(page), header::tree(page).0);
+    StorageError::Damage { page: id, offset: u64::from(id.page) * PAGE_BYTES as u64, detail }
+}
+
+/// A reference to a loose part of which only the first page is known: good for freeing it.
+pub(crate) fn reference(root: PageId, tree: TreeId) -> Vec<u8> {
+    encode(root, 1, tree).0.to_vec()
+}
+
+/// Frees a loose part, a group of its pages at a time: a crash leaves the rest of it loose.
 pub(crate) fn free(database: &Database, info: &TreeInfo, at: LargeRef) -> Result<(), StorageError> {
-    if decode(at).length == 0 {
+    if at.page() == PageId::NONE {
         return Ok(());
     }
     let Some(unit) = info.large_unit() else {
         return Err(StorageError::Bug(format!("a large part of {:?}, which has no unit for them", info.id)));
     };
-    let mut all = Vec::new();
-    pages(&database.store, at, &mut |page| all.push(page))?;
-    // Children first: what is left after a crash between two groups is still reachable from the root.
-    all.reverse();
-    free_pages(database, unit, &all)
+    while !free_step(&database.store, info.id, unit, at)? {}
+    Ok(())
 }
 
-fn free_pages(database: &Database, unit: Unit, pages: &[PageId]) -> Result<(), StorageError> {
-    for group in pages.chunks(GROUP_PAGES) {
-        let mut mini = Mini::begin(&database.store, TxnId(0)).finishing();
-        for page in group {
+/// Frees the last pages of a part; true when the part is gone.
+fn free_step(store: &Store, tree: TreeId, unit: Unit, at: LargeRef) -> Result<bool, StorageError> {
+    let mut mini = Mini::begin(store, TxnId(0)).finishing();
+    let mut node = mini.latch(at.page())?;
+    loop {
+        let bytes = mini.page(node);
+        if !is_part_of(bytes, tree) {
+            return Err(no_part(mini.id(node), bytes));
+        }
+        let (level, below) = (header::level(bytes), children(bytes));
+        let Some(last) = below.last().copied() else {
+            // Everything below is gone: only the first page comes here.
+            mini.free(unit, at.page())?;
+            mini.hold_parts(tree, &at.0);
+            mini.commit()?;
+            return Ok(true);
+        };
+        if level > 1 {
+            let child = mini.latch(last)?;
+            if !children(mini.page(child)).is_empty() {
+                mini.unlatch(node);
+                node = child;
+                continue;
+            }
+        }
+        // Pages of data, many at a time; of the pages above only those that name nothing any more.
+        let count = if level == 1 { below.len().min(FREE_PAGES) } else { 1 };
+        let first = below.len() - count;
+        for page in &below[first..] {
             mini.free(unit, *page)?;
         }
+        let zeros = vec![0; count * REF_BYTES];
+        mini.apply(node, PageOp::RawPatch { offset: place_of(first), bytes: &zeros })?;
         mini.commit()?;
+        return Ok(false);
     }
-    Ok(())
 }
 
 /// The unit of the tree's large parts, made now if there is none.

@@ -21,16 +21,17 @@
 //! Failure: `Poisoned`, `LogFull`, `TooLong` (a group larger than a log block may be), `Io`, `Damage`: everything is as before.
 
 use crate::error::StorageError;
-use crate::ids::{Lsn, PageId, TreeId, TxnId};
+use crate::ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
 use crate::log::Use;
 use crate::page::op::{MAP_BEGIN, apply};
 use crate::page::{Format, PageBytes, PageOp, PageOpError, PageType, header};
 use crate::pool::PageWrite;
-use crate::record;
+use crate::record::{self, LooseChange};
 use crate::space::layout::{self, EXTENT_PAGES, PFS_ALLOCATED, PFS_IAM};
 use crate::space::{Change, Need, Reserved, Run, SYSTEM_UNIT, Unit, map_ops};
 use crate::store::Store;
 use crate::store::boot;
+use crate::store::loose::LoosePart;
 use std::collections::BTreeMap;
 
 /// A page latched by a mini-transaction.
@@ -57,6 +58,7 @@ pub struct Mini<'s> {
     usage: Use,
     pages: Vec<Option<MiniPage<'s>>>,
     logical: Vec<Vec<u8>>,
+    loose: Vec<(LooseChange, LoosePart)>,
     pub(crate) reserved: Reserved,
     units_made: Vec<Unit>,
     phase: Phase,
@@ -89,6 +91,7 @@ impl<'s> Mini<'s> {
             usage: Use::Normal,
             pages: Vec::new(),
             logical: Vec::new(),
+            loose: Vec::new(),
             reserved: Reserved::default(),
             units_made: Vec::new(),
             phase: Phase::Open,
@@ -266,6 +269,21 @@ impl<'s> Mini<'s> {
         }
     }
 
+    /// Says that from this group on nothing but the list of loose parts holds these large parts.
+    pub fn loosen(&mut self, tree: TreeId, refs: &[u8]) {
+        self.part_changes(LooseChange::Loose, tree, refs);
+    }
+
+    /// Says that from this group on a row or a version holds these large parts, or that they are gone.
+    pub fn hold_parts(&mut self, tree: TreeId, refs: &[u8]) {
+        self.part_changes(LooseChange::Held, tree, refs);
+    }
+
+    fn part_changes(&mut self, change: LooseChange, tree: TreeId, refs: &[u8]) {
+        let pages = LargeRef::all(refs).map(LargeRef::page).filter(|page| *page != PageId::NONE);
+        self.loose.extend(pages.map(|page| (change, (page, tree))));
+    }
+
     /// Ends it: everything is in the log and visible to others, not yet durable. Returns the LSN up to which the log must
     /// be flushed for that; 0 if nothing was logged.
     pub fn commit(mut self) -> Result<Lsn, StorageError> {
@@ -314,16 +332,22 @@ impl<'s> Mini<'s> {
         }
         let Some(log) = self.store.log() else {
             self.phase = Phase::Appended;
+            self.store.loose.apply(&self.loose);
             return Ok(Lsn(0));
         };
-        if changed.is_empty() && self.logical.is_empty() {
+        if changed.is_empty() && self.logical.is_empty() && self.loose.is_empty() {
             self.phase = Phase::Appended;
             return Ok(Lsn(0));
         }
-        let records: Vec<&[u8]> = changed.iter().map(|page| page.record.as_slice()).chain(self.logical.iter().map(Vec::as_slice)).collect();
+        let loose = loose_records(&self.loose);
+        // Held until the list has what the log has: a checkpoint sees both or neither.
+        let gate = (!loose.is_empty()).then(|| self.store.loose.enter());
+        let records: Vec<&[u8]> = changed.iter().map(|page| &page.record).chain(&self.logical).chain(&loose).map(Vec::as_slice).collect();
         let mut lsns = Vec::with_capacity(records.len());
         let end = log.append(&records, self.usage, &mut lsns)?;
         self.phase = Phase::Appended;
+        self.store.loose.apply(&self.loose);
+        drop(gate);
         for (page, lsn) in changed.iter_mut().zip(&lsns) {
             header::set_lsn_number(&mut page.write, lsn.0);
             page.write.set_group_end(end, page.afresh.then_some(*lsn));
@@ -353,6 +377,12 @@ impl Drop for Mini<'_> {
             }
         }
     }
+}
+
+/// A record for each run of like changes.
+fn loose_records(changes: &[(LooseChange, LoosePart)]) -> Vec<Vec<u8>> {
+    let runs = changes.chunk_by(|a, b| a.0 == b.0);
+    runs.map(|run| record::loose(run[0].0, &run.iter().map(|(_, part)| *part).collect::<Vec<_>>())).collect()
 }
 
 /// A bit for each allocated page of the extent whose first PFS byte is `first`.

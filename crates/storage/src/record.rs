@@ -4,19 +4,27 @@
 //! page:       1 | file u16 | page u32 | previous LSN u64 | transaction, LEB128 | operations ...
 //! logical:    2 | bytes of the transactions' half
 //! checkpoint: 3 | redo from u64 | logical from u64 | bytes of the transactions' half
+//! loose:      4 | what u8: 0 held, 1 loose, 2 loose at the checkpoint that follows | { file u16 | page u32 | tree u64 } ...
+//! dirty:      5 | { file u16 | page u32 | oldest u64 | newest u64 } ...
 //! ```
 //!
 //! 1. All changes that one mini-transaction makes to one page are one record, so "previous LSN" is the LSN that the page
 //!    carried when it was latched, and a page's records form a chain from the newest back.
 //! 2. Decoding takes hostile bytes and returns an error, never panics.
 
-use crate::ids::{Lsn, PageId, TxnId};
+use crate::ids::{Lsn, PageId, TreeId, TxnId};
 use crate::page::op::Decoder;
 use crate::page::{PageOp, PageOpError};
 
 const PAGE: u8 = 1;
 const LOGICAL: u8 = 2;
 const CHECKPOINT: u8 = 3;
+const LOOSE: u8 = 4;
+const DIRTY: u8 = 5;
+/// Bytes of a page in a record of dirty pages.
+const DIRTY_PAGE_BYTES: usize = 22;
+/// Bytes of a part in a record of loose parts.
+const LOOSE_PART_BYTES: usize = 14;
 
 /// A record, as read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +35,58 @@ pub enum Record<'a> {
     Logical(&'a [u8]),
     /// A checkpoint.
     Checkpoint(Checkpoint<'a>),
+    /// Large parts that became loose, or are no longer.
+    Loose(LooseParts<'a>),
+    /// Pages with changes that the device may lack at the checkpoint whose record follows.
+    Dirty(DirtyPages<'a>),
+}
+
+/// Pages with changes that the device may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirtyPages<'a>(&'a [u8]);
+
+/// A page with changes that the device may lack: an LSN not above the oldest of them, and the newest's.
+pub type MissingPage = (PageId, Lsn, Lsn);
+
+impl DirtyPages<'_> {
+    /// The pages.
+    pub fn pages(&self) -> impl Iterator<Item = MissingPage> + '_ {
+        self.0.chunks_exact(DIRTY_PAGE_BYTES).map(|page| {
+            let mut from = Decoder(page);
+            let mut read = || Ok::<_, PageOpError>((from.page_id()?, Lsn(from.u64()?), Lsn(from.u64()?)));
+            read().expect("twenty-two bytes")
+        })
+    }
+}
+
+/// What became of large parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LooseChange {
+    /// A row holds them now, or they are gone.
+    Held,
+    /// Nothing holds them.
+    Loose,
+    /// Nothing holds them at the checkpoint whose record follows.
+    Image,
+}
+
+/// Large parts by their first pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LooseParts<'a> {
+    /// What became of them.
+    pub change: LooseChange,
+    parts: &'a [u8],
+}
+
+impl LooseParts<'_> {
+    /// The parts.
+    pub fn parts(&self) -> impl Iterator<Item = (PageId, TreeId)> + '_ {
+        self.parts.chunks_exact(LOOSE_PART_BYTES).map(|part| {
+            let mut from = Decoder(part);
+            let mut read = || Ok::<_, PageOpError>((from.page_id()?, TreeId(from.u64()?)));
+            read().expect("fourteen bytes")
+        })
+    }
 }
 
 /// Changes of one page.
@@ -77,6 +137,36 @@ pub fn checkpoint(checkpoint: &Checkpoint<'_>) -> Vec<u8> {
     [&[CHECKPOINT][..], &checkpoint.redo_from.0.to_le_bytes(), &checkpoint.logical_from.0.to_le_bytes(), checkpoint.transactions].concat()
 }
 
+/// A record of large parts that became loose, or are no longer.
+pub fn loose(change: LooseChange, parts: &[(PageId, TreeId)]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2 + parts.len() * LOOSE_PART_BYTES);
+    out.push(LOOSE);
+    out.push(match change {
+        LooseChange::Held => 0,
+        LooseChange::Loose => 1,
+        LooseChange::Image => 2,
+    });
+    for (page, tree) in parts {
+        out.extend_from_slice(&page.file.to_le_bytes());
+        out.extend_from_slice(&page.page.to_le_bytes());
+        out.extend_from_slice(&tree.0.to_le_bytes());
+    }
+    out
+}
+
+/// A record of dirty pages.
+pub fn dirty(pages: &[MissingPage]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1 + pages.len() * DIRTY_PAGE_BYTES);
+    out.push(DIRTY);
+    for (page, oldest, newest) in pages {
+        out.extend_from_slice(&page.file.to_le_bytes());
+        out.extend_from_slice(&page.page.to_le_bytes());
+        out.extend_from_slice(&oldest.0.to_le_bytes());
+        out.extend_from_slice(&newest.0.to_le_bytes());
+    }
+    out
+}
+
 /// Reads a record.
 pub fn decode(bytes: &[u8]) -> Result<Record<'_>, PageOpError> {
     let mut from = Decoder(bytes);
@@ -90,6 +180,20 @@ pub fn decode(bytes: &[u8]) -> Result<Record<'_>, PageOpError> {
         CHECKPOINT => {
             Ok(Record::Checkpoint(Checkpoint { redo_from: Lsn(from.u64()?), logical_from: Lsn(from.u64()?), transactions: from.0 }))
         }
+        LOOSE => {
+            let change = match from.u8()? {
+                0 => LooseChange::Held,
+                1 => LooseChange::Loose,
+                2 => LooseChange::Image,
+                _ => return Err(PageOpError::Malformed("unknown change of large parts")),
+            };
+            if !from.0.len().is_multiple_of(LOOSE_PART_BYTES) {
+                return Err(PageOpError::Malformed("large parts are cut"));
+            }
+            Ok(Record::Loose(LooseParts { change, parts: from.0 }))
+        }
+        DIRTY if from.0.len().is_multiple_of(DIRTY_PAGE_BYTES) => Ok(Record::Dirty(DirtyPages(from.0))),
+        DIRTY => Err(PageOpError::Malformed("dirty pages are cut")),
         _ => Err(PageOpError::Malformed("unknown kind of log record")),
     }
 }
@@ -148,7 +252,19 @@ mod tests {
         assert_eq!(decode(&logical(b"x")), Ok(Record::Logical(b"x")));
         let stored = Checkpoint { redo_from: Lsn(4), logical_from: Lsn(5), transactions: b"table" };
         assert_eq!(decode(&checkpoint(&stored)), Ok(Record::Checkpoint(stored)));
-        assert!(decode(&[9]).is_err() && decode(&[]).is_err());
+        let parts = [(PageId { file: 2, page: 3 }, TreeId(u64::MAX)), (PageId { file: 1, page: u32::MAX }, TreeId(7))];
+        for change in [LooseChange::Held, LooseChange::Loose, LooseChange::Image] {
+            let bytes = loose(change, &parts);
+            let Ok(Record::Loose(read)) = decode(&bytes) else { panic!("a record of large parts") };
+            assert_eq!((read.change, read.parts().collect::<Vec<_>>()), (change, parts.to_vec()));
+            assert!(decode(&bytes[..bytes.len() - 1]).is_err());
+        }
+        let pages = [(PageId { file: 1, page: u32::MAX }, Lsn(5), Lsn(u64::MAX)), (PageId { file: 9, page: 2 }, Lsn(0), Lsn(1))];
+        let bytes = dirty(&pages);
+        let Ok(Record::Dirty(read)) = decode(&bytes) else { panic!("a record of dirty pages") };
+        assert_eq!(read.pages().collect::<Vec<_>>(), pages);
+        assert!(decode(&bytes[..20]).is_err());
+        assert!(decode(&[9]).is_err() && decode(&[]).is_err() && decode(&[4, 3]).is_err());
         let endless = [&[1, 0, 0, 0, 0, 0, 0][..], &[0; 8], &[0xff; 12]].concat();
         assert_eq!(decode(&endless), Err(PageOpError::Malformed("transaction number too long")));
     }

@@ -1,13 +1,21 @@
 //! The rows of one leaf that a view sees, in a buffer of their own.
 //!
-//! The leaf is copied whole under its latch; rows that the view sees as they stand are left where they lie in the copy,
-//! and only keys that lack the page's prefix and rows of older versions are spelled into a side buffer.
+//! ```text
+//! plain:   every entry of the leaf is seen as it stands and carries no tag, ghost mark or large part
+//!          the copy, and for each row where its key suffix, its value and its end lie in it: [`PlainRows`]
+//! else:    the copy and a side buffer, into which keys that lack the prefix and rows of older versions are spelled
+//! ```
+//! The leaf is copied whole under its latch. A plain block is what decoders of columns read without looking at rows one by
+//! one; whole keys are there only once they are asked for ([`RowBlock::spell_keys`]).
 //!
-//! Invariants: 1. every span lies in the copy or in the side buffer (`Span`, made only here). 2. Rows are in the order of
-//! the scan. No latches. Failure: an old version that is not where its pointer says is `Damage`.
+//! Invariants: 1. every span lies in the copy or in the side buffer (`Span`, made only here), and a plain row's parts lie
+//! in the copy in order (`list_plain`). 2. Rows are in the order of the scan. No latches. Failure: an old version that is
+//! not where its pointer says is `Damage`.
 
 use crate::error::StorageError;
 use crate::ids::LargeRef;
+use crate::page::entry::FIXED_BYTES;
+use crate::page::slotted::SLOT_BYTES;
 use crate::page::{Entry, PAGE_BYTES, PageBytes, Slotted, header};
 use crate::versions::commit_table::Visibility;
 use crate::versions::version::Version;
@@ -28,11 +36,31 @@ struct RowAt {
     large_count: u32,
 }
 
+/// The rows of a plain block: where they lie in the page.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainRows<'a> {
+    /// The page.
+    pub page: &'a PageBytes,
+    /// What every key begins with.
+    pub prefix: &'a [u8],
+    /// Where each row's key goes on after the prefix; it ends where the value begins.
+    pub keys_at: &'a [u16],
+    /// Where each row's value begins.
+    pub values_at: &'a [u16],
+    /// Where it ends.
+    pub values_end: &'a [u16],
+}
+
 /// The visible rows of one leaf, copied out of the page.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct RowBlock {
     page: Option<Box<PageBytes>>,
     side: Vec<u8>,
+    /// Whether the rows are those of the three lists below rather than of `rows`.
+    plain: bool,
+    keys_at: Vec<u16>,
+    values_at: Vec<u16>,
+    values_end: Vec<u16>,
     rows: Vec<RowAt>,
     refs: Vec<LargeRef>,
 }
@@ -44,30 +72,65 @@ fn narrow(place: usize) -> u32 {
 impl RowBlock {
     /// Rows in it.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        if self.plain { self.values_at.len() } else { self.rows.len() }
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.len() == 0
     }
 
-    /// Key of row `index`, whole.
+    /// Key of row `index`, whole: of a block that came without whole keys only after [`Self::spell_keys`].
     #[inline]
     pub fn key(&self, index: usize) -> &[u8] {
+        if self.plain {
+            assert!(header::prefix_bytes(self.page()) == 0, "whole keys are spelled before they are asked for");
+            return &self.page()[usize::from(self.keys_at[index])..usize::from(self.values_at[index])];
+        }
         self.span(self.rows[index].key)
     }
 
     /// Inline bytes of row `index`.
     #[inline]
     pub fn value(&self, index: usize) -> &[u8] {
+        if self.plain {
+            return &self.page()[usize::from(self.values_at[index])..usize::from(self.values_end[index])];
+        }
         self.span(self.rows[index].value)
     }
 
     /// Large parts of row `index`, by position.
     pub fn large(&self, index: usize) -> &[LargeRef] {
+        if self.plain {
+            return &[];
+        }
         let row = self.rows[index];
         &self.refs[row.large_from as usize..(row.large_from + row.large_count) as usize]
+    }
+
+    /// The rows of a plain block.
+    pub fn plain(&self) -> Option<PlainRows<'_>> {
+        let page = self.page.as_ref().filter(|_| self.plain)?;
+        let prefix = Slotted(page).prefix();
+        Some(PlainRows { page, prefix, keys_at: &self.keys_at, values_at: &self.values_at, values_end: &self.values_end })
+    }
+
+    /// Makes [`Self::key`] good for every row.
+    pub fn spell_keys(&mut self) {
+        if !self.plain || header::prefix_bytes(self.page()) == 0 {
+            return;
+        }
+        let page = self.page.take().expect("a plain block has a page");
+        let prefix = Slotted(&page).prefix();
+        self.plain = false;
+        self.rows.reserve(self.values_at.len());
+        for index in 0..self.values_at.len() {
+            let (key_at, at, end) = (usize::from(self.keys_at[index]), usize::from(self.values_at[index]), self.values_end[index]);
+            let key = self.spell(&[prefix, &page[key_at..at]]);
+            let value = Span { at: narrow(at), bytes: narrow(usize::from(end) - at) };
+            self.rows.push(RowAt { key, value, large_from: 0, large_count: 0 });
+        }
+        self.page = Some(page);
     }
 
     #[inline]
@@ -88,6 +151,16 @@ impl RowBlock {
         block
     }
 
+    /// Keeps the rows whose number `keep` accepts; they are numbered anew.
+    pub(crate) fn retain_listed(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        assert!(!self.plain, "only rows listed one by one are dropped");
+        let mut row = 0;
+        self.rows.retain(|_| {
+            row += 1;
+            keep(row - 1)
+        });
+    }
+
     /// Takes a copy of `page`, without rows yet.
     pub(crate) fn copy_page(&mut self, page: &PageBytes) {
         match &mut self.page {
@@ -97,14 +170,23 @@ impl RowBlock {
         self.clear_rows();
     }
 
-    pub(crate) fn clear_rows(&mut self) {
+    /// Takes `page` itself, without rows yet; gives back the memory of the page before.
+    pub(crate) fn give_page(&mut self, page: Box<PageBytes>) -> Option<Box<PageBytes>> {
+        self.clear_rows();
+        self.page.replace(page)
+    }
+
+    fn clear_rows(&mut self) {
+        self.plain = false;
+        self.keys_at.clear();
+        self.values_at.clear();
+        self.values_end.clear();
         self.side.clear();
         self.rows.clear();
         self.refs.clear();
     }
 
-    /// The page copied last.
-    pub(crate) fn page(&self) -> &PageBytes {
+    fn page(&self) -> &PageBytes {
         self.page.as_ref().expect("a page was copied")
     }
 
@@ -122,6 +204,38 @@ impl RowBlock {
         outcome
     }
 
+    /// Adds the row of one slot, if `view` sees one, to those listed one by one before.
+    pub(crate) fn list_one(
+        &mut self,
+        slot: usize,
+        view: &Visibility,
+        older: &mut dyn FnMut(u64, &mut Vec<u8>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let page = self.page.take().expect("a page was copied");
+        let outcome = self.list_slot(&page, slot, view, older);
+        self.page = Some(page);
+        outcome
+    }
+
+    fn list_slot(
+        &mut self,
+        page: &PageBytes,
+        slot: usize,
+        view: &Visibility,
+        older: &mut dyn FnMut(u64, &mut Vec<u8>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let leaf = Slotted(page);
+        let entry = leaf.entry(slot);
+        let version = Version::of(&entry, header::creator_number(page));
+        if !view.sees(version.writer) {
+            return self.push_older(leaf, &entry, version.pointer, view, older);
+        }
+        if !version.ghost {
+            self.push_entry(leaf, slot, &entry);
+        }
+        Ok(())
+    }
+
     fn list_from(
         &mut self,
         page: &PageBytes,
@@ -130,9 +244,12 @@ impl RowBlock {
         view: &Visibility,
         older: &mut dyn FnMut(u64, &mut Vec<u8>) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
+        let all_seen = Self::all_seen(page, view);
+        if all_seen && self.list_plain(page, slots.clone(), backward) {
+            return Ok(());
+        }
         let leaf = Slotted(page);
         let creator = header::creator_number(page);
-        let all_seen = header::tagged_count(page) == 0 && header::ghost_count(page) == 0 && view.sees(creator);
         let mut list_slot = |slot: usize| {
             let entry = leaf.entry(slot);
             if all_seen {
@@ -149,6 +266,41 @@ impl RowBlock {
             self.push_older(leaf, &entry, version.pointer, view, older)
         };
         if backward { slots.rev().try_for_each(&mut list_slot) } else { slots.clone().try_for_each(&mut list_slot) }
+    }
+
+    /// Whether `view` sees every entry of a leaf as it stands.
+    pub(crate) fn all_seen(page: &PageBytes, view: &Visibility) -> bool {
+        header::tagged_count(page) == 0 && header::ghost_count(page) == 0 && view.sees(header::creator_number(page))
+    }
+
+    /// Lists `slots` if every entry is plain; false, with nothing listed, if one is not.
+    fn list_plain(&mut self, page: &PageBytes, slots: Range<usize>, backward: bool) -> bool {
+        let count = slots.len();
+        self.keys_at.resize(count, 0);
+        self.values_at.resize(count, 0);
+        self.values_end.resize(count, 0);
+        let rows = self.keys_at.iter_mut().zip(&mut self.values_at).zip(&mut self.values_end);
+        // Slots stand at the page's end, the first one last.
+        let bytes = &page[PAGE_BYTES - slots.end * SLOT_BYTES..PAGE_BYTES - slots.start * SLOT_BYTES];
+        let mut flags = 0;
+        let mut whole = true;
+        for (slot, ((key_at, value_at), value_end)) in bytes.rchunks_exact(SLOT_BYTES).zip(rows) {
+            let at = u16::from_le_bytes([slot[0], slot[1]]);
+            let end = at.saturating_add(u16::from_le_bytes([slot[2], slot[3]]));
+            let Some(fixed) = page.get(usize::from(at)..usize::from(at) + FIXED_BYTES) else { return false };
+            flags |= fixed[0];
+            *key_at = at + FIXED_BYTES as u16;
+            *value_at = key_at.saturating_add(u16::from_le_bytes([fixed[1], fixed[2]]));
+            *value_end = end;
+            whole &= *value_at <= end && usize::from(end) <= PAGE_BYTES;
+        }
+        self.plain = flags == 0 && whole;
+        if self.plain && backward {
+            self.keys_at.reverse();
+            self.values_at.reverse();
+            self.values_end.reverse();
+        }
+        self.plain
     }
 
     fn push_entry(&mut self, leaf: Slotted<'_>, slot: usize, entry: &Entry<'_>) {

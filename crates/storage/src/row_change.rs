@@ -17,6 +17,7 @@ use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
 use crate::mini::Mini;
 use crate::page::{Entry, PageBytes, Slotted, VersionTag, header};
+use crate::txn_locks::{Gap, NextKey};
 use crate::undo::UndoLog;
 use crate::versions::commit_table::{Fate, Visibility, txn_of};
 use crate::versions::records::TxnRecord;
@@ -129,6 +130,7 @@ pub(crate) fn push_versions(
     database: &Database,
     mini: &mut Mini<'_>,
     edit: &mut RowEdit,
+    tree: TreeId,
     pusher: TxnId,
     has_large: bool,
 ) -> Result<(), StorageError> {
@@ -138,6 +140,8 @@ pub(crate) fn push_versions(
             edit.tag = edit.tag.map(|tag| VersionTag { version: edit.record_at, ..tag });
         }
     }
+    // What the entry gives up is in nobody's hands from this group on.
+    mini.loosen(tree, &edit.freed_large);
     if edit.restores != 0 {
         VersionStore::mark_restored(mini, edit.restores)?;
     }
@@ -153,6 +157,8 @@ pub(crate) enum Changed {
     Duplicate,
     /// There is no row.
     Missing,
+    /// The key is new, and the gap it falls into must be locked first.
+    GapUnlocked,
 }
 
 /// What is done in the same group, before the entry changes: it may complete the payload.
@@ -177,6 +183,8 @@ pub(crate) struct RowEditor<'t, 'a> {
     pub(crate) change: Change,
     pub(crate) inline: &'t [u8],
     pub(crate) large: &'t [u8],
+    /// What is locked of the gap that a new key falls into; `None` if the whole table is.
+    pub(crate) gap: Option<&'t Gap>,
     pub(crate) state: EditorState,
 }
 
@@ -187,6 +195,10 @@ pub(crate) struct EditorState {
     again: bool,
     record_has_large: bool,
     old_entry: Vec<u8>,
+    /// The first key to the right of the leaf, if the leaf beside is latched by this very edit.
+    beside: Option<NextKey>,
+    /// The key above the new one, to be locked.
+    pub(crate) next_key: NextKey,
 }
 
 impl RowEditor<'_, '_> {
@@ -205,6 +217,10 @@ impl RowEditor<'_, '_> {
                 edit.payload.extend_from_slice(self.inline);
                 edit.large.extend_from_slice(self.large);
             }
+        }
+        if let Some(dead) = version.filter(|version| !plan.again && plan.before == Before::At(0) && !version.large.is_empty()) {
+            // A ghost that everybody sees as one, and that no version will remember.
+            edit.freed_large.extend_from_slice(dead.large);
         }
         edit.linked = plan.before == Before::Pushed;
         let pointer = if let Before::At(pointer) = plan.before { pointer } else { 0 };
@@ -227,8 +243,67 @@ impl RowEditor<'_, '_> {
     }
 }
 
+impl RowEditor<'_, '_> {
+    /// Whether a new key at `slot` may go in; otherwise `next_key` is to be locked.
+    fn gap_is_ours(&mut self, page: &PageBytes, slot: usize) -> Result<bool, StorageError> {
+        let Some(gap) = self.gap.filter(|_| self.database.has_range_holders(self.tree)) else { return Ok(true) };
+        let next = if slot < Slotted(page).len() {
+            let mut key = Vec::new();
+            Slotted(page).key(slot, &mut key);
+            Some(key)
+        } else {
+            match &self.state.beside {
+                Some(beside) => beside.clone(),
+                None => first_key_from(self.database, header::right(page))?,
+            }
+        };
+        if let Gap::Locked { next: locked, .. } = gap
+            && *locked == next
+        {
+            return Ok(true);
+        }
+        self.state.next_key = next;
+        Ok(false)
+    }
+}
+
+/// The first key of the leaf `page` or of those to its right. The caller has the leaf before latched, and so has this of
+/// each it leaves: left to right, so that no leaf goes away in between.
+fn first_key_from(database: &Database, page: PageId) -> Result<NextKey, StorageError> {
+    if page == PageId::NONE {
+        return Ok(None);
+    }
+    let mut leaf = database.store.read(page)?;
+    loop {
+        if !Slotted(&leaf).is_empty() {
+            let mut key = Vec::new();
+            Slotted(&leaf).key(0, &mut key);
+            return Ok(Some(key));
+        }
+        let right = header::right(&leaf);
+        if right == PageId::NONE {
+            return Ok(None);
+        }
+        leaf = database.store.read(right)?;
+    }
+}
+
 impl Editor for RowEditor<'_, '_> {
     type Outcome = Changed;
+
+    fn beside(&mut self, right: Option<&PageBytes>) -> Result<(), StorageError> {
+        self.state.beside = None;
+        if let Some(right) = right.filter(|_| self.gap.is_some() && self.database.has_range_holders(self.tree)) {
+            self.state.beside = Some(if Slotted(right).is_empty() {
+                first_key_from(self.database, header::right(right))?
+            } else {
+                let mut key = Vec::new();
+                Slotted(right).key(0, &mut key);
+                Some(key)
+            });
+        }
+        Ok(())
+    }
 
     fn decide(&mut self, page: &PageBytes, found: Result<usize, usize>, edit: &mut RowEdit) -> Result<Decision<Changed>, StorageError> {
         let creator = header::creator_number(page);
@@ -245,19 +320,30 @@ impl Editor for RowEditor<'_, '_> {
                     give_back(self.database, &version, creator, edit)?;
                     return Ok(Decision::ApplyAndLookAgain);
                 }
+                // A commit whose log could not be written is neither: it gave its locks back, and only a restart tells.
+                Fate::Active if self.database.store.log().is_some_and(|log| log.is_poisoned()) => return Err(StorageError::Poisoned),
                 Fate::Active => {
                     return Err(StorageError::Bug(format!(
                         "row of open transaction {} met by {} under its key's lock",
                         version.writer, self.me.0
                     )));
                 }
-                Fate::Committed if self.snapshot.is_some_and(|view| !view.sees(version.writer)) => {
-                    return Err(StorageError::SnapshotConflict);
+                // A row that is there is a duplicate whoever sees it; what has gone or changed since is a conflict.
+                Fate::Committed
+                    if self.snapshot.is_some_and(|view| !view.sees(version.writer))
+                        && !(self.change == Change::Insert && !version.ghost) =>
+                {
+                    return Err(StorageError::SnapshotConflict { tree: self.tree });
                 }
                 Fate::Committed => {}
             }
         }
         let live = current.is_some_and(|(version, _)| !version.ghost);
+        if let (Change::Insert, Err(slot)) = (self.change, found)
+            && !self.gap_is_ours(page, slot)?
+        {
+            return Ok(Decision::Leave(Changed::GapUnlocked));
+        }
         match (self.change, live) {
             (Change::Insert, true) => return Ok(Decision::Leave(Changed::Duplicate)),
             (Change::Update | Change::Delete, false) => return Ok(Decision::Leave(Changed::Missing)),
@@ -277,8 +363,9 @@ impl Editor for RowEditor<'_, '_> {
             if let Some(along) = &mut self.along {
                 along(mini, edit)?;
             }
+            mini.hold_parts(self.tree, self.large);
         }
-        push_versions(self.database, mini, edit, self.me, self.state.record_has_large)
+        push_versions(self.database, mini, edit, self.tree, self.me, self.state.record_has_large)
     }
 
     fn done(&mut self, leaf: PageId, edit: &RowEdit) {
@@ -343,7 +430,7 @@ impl Editor for UndoEditor<'_> {
     }
 
     fn push(&mut self, mini: &mut Mini<'_>, edit: &mut RowEdit) -> Result<(), StorageError> {
-        push_versions(self.database, mini, edit, self.me, false)
+        push_versions(self.database, mini, edit, self.tree, self.me, false)
     }
 
     fn done(&mut self, _leaf: PageId, edit: &RowEdit) {

@@ -3,7 +3,7 @@
 //! ```text
 //!   first:  descend to the range's end
 //!   then:   neighbour of the leaf before, if the two still point at each other; else descend by the last key seen
-//!   every 64 leaves forward: descend, and prefetch the children that the level above names next
+//!   from the second leaf on, forward: `read_ahead` asks for what the level above names next
 //! ```
 //! No latch is held between calls, so leaves may split, empty and move meanwhile. What makes that harmless: keys at or
 //! before the last key seen are skipped wherever they are met, and a leaf reached sideways counts only if it is a leaf
@@ -13,20 +13,22 @@
 //! within the order, and the scan resumes by key. Latches: one leaf, shared. Failure: `Damage` as met.
 
 use crate::btree::{Seek, Tree};
+use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
-use crate::page::{PageType, Slotted, header};
-use crate::pool::AccessHint;
+use crate::page::{PAGE_BYTES, PageBytes, PageType, Slotted, header};
+use crate::pool::{AccessHint, PageRead};
+use crate::read_ahead::ReadAhead;
 use crate::row_block::RowBlock;
 use crate::spec::{KeyRange, ScanDirection};
 use crate::units::TreeInfo;
 use crate::versions::store::VersionStore;
 use crate::view::ReadView;
-use std::ops::{Bound, Range};
+use std::ops::{Bound, Deref, Range};
 use std::sync::Arc;
 
-/// Leaves asked for at a time: half a megabyte, which keeps a disk busy while the rows before are worked on.
-const PREFETCH_LEAVES: usize = 64;
+/// Descents in a row back to the leaf just read after which the leaf beside it is taken for damaged.
+const LED_BACK_MAX: u32 = 8;
 
 /// A scan of a tree in key order, one leaf's visible rows at a time; holds no latch between calls.
 pub struct Scan {
@@ -40,8 +42,29 @@ pub struct Scan {
     after: Option<Vec<u8>>,
     last_leaf: PageId,
     next_leaf: PageId,
-    leaves_until_prefetch: usize,
-    last_leaf_had_keys: bool,
+    ahead: ReadAhead,
+    /// Memory for a leaf that was read ahead, while no block has it.
+    spare: Option<Box<PageBytes>>,
+    /// Descents in a row that led back to the last leaf.
+    led_back: u32,
+    /// Why the leaf beside it could not be read.
+    beside_error: Option<StorageError>,
+}
+
+/// A leaf to be looked at: in the pool, or read ahead.
+enum Leaf<'d> {
+    Latched(PageRead<'d>),
+    Copied(Box<PageBytes>),
+}
+
+impl Deref for Leaf<'_> {
+    type Target = PageBytes;
+    fn deref(&self) -> &PageBytes {
+        match self {
+            Self::Latched(page) => page,
+            Self::Copied(page) => page,
+        }
+    }
 }
 
 impl Scan {
@@ -56,8 +79,10 @@ impl Scan {
             after: None,
             last_leaf: PageId::NONE,
             next_leaf: PageId::NONE,
-            leaves_until_prefetch: 0,
-            last_leaf_had_keys: false,
+            ahead: ReadAhead::new(),
+            spare: None,
+            led_back: 0,
+            beside_error: None,
         }
     }
 
@@ -68,86 +93,161 @@ impl Scan {
 
     /// The next leaf's visible rows, at least one; `None` at the end.
     pub fn next_block(&mut self) -> Result<Option<&mut RowBlock>, StorageError> {
+        let mut block = std::mem::take(&mut self.block);
+        let found = self.next_into(&mut block);
+        self.block = block;
+        if !found? {
+            return Ok(None);
+        }
+        self.block.spell_keys();
+        Ok(Some(&mut self.block))
+    }
+
+    /// Puts the next leaf's visible rows, at least one, into `block`, whose memory is used again; false at the end. Keys may
+    /// lack the leaf's common prefix until [`RowBlock::spell_keys`].
+    pub fn next_into(&mut self, block: &mut RowBlock) -> Result<bool, StorageError> {
+        let (database, tree) = (self.view.database().clone(), self.tree.clone());
         while !self.done {
-            self.load_leaf()?;
-            let slots = self.slots_inside();
-            self.remember(&slots);
-            let database = self.view.database().clone();
-            let backward = self.direction == ScanDirection::Backward;
-            let mut older = |pointer: u64, out: &mut Vec<u8>| VersionStore::read(&database.store, pointer, out);
-            self.block.list(slots, backward, self.view.visibility(), &mut older)?;
-            if !self.block.is_empty() {
-                return Ok(Some(&mut self.block));
+            let leaf = self.next_leaf(&database, &tree)?;
+            let slots = self.slots_inside(&leaf);
+            self.remember(&leaf, &slots);
+            self.hand_over(leaf, block);
+            self.list(slots, block, &database)?;
+            if !block.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How many rows the next leaf has that the view sees, at least one; `None` at the end. Where every row of a leaf is
+    /// seen, none is looked at.
+    pub fn next_count(&mut self) -> Result<Option<usize>, StorageError> {
+        let (database, tree) = (self.view.database().clone(), self.tree.clone());
+        while !self.done {
+            let leaf = self.next_leaf(&database, &tree)?;
+            let slots = self.slots_inside(&leaf);
+            self.remember(&leaf, &slots);
+            let count = if RowBlock::all_seen(&leaf, self.view.visibility()) {
+                if let Leaf::Copied(page) = leaf {
+                    self.spare = Some(page);
+                }
+                slots.len()
+            } else {
+                let mut block = std::mem::take(&mut self.block);
+                self.hand_over(leaf, &mut block);
+                let listed = self.list(slots, &mut block, &database);
+                self.block = block;
+                listed?;
+                self.block.len()
+            };
+            if count > 0 {
+                return Ok(Some(count));
             }
         }
         Ok(None)
     }
 
-    /// Copies the next leaf into the block.
-    fn load_leaf(&mut self) -> Result<(), StorageError> {
-        // Descending by the last key seen must not lead back over leaves without keys.
-        if (self.leaves_until_prefetch > 0 || !self.last_leaf_had_keys) && self.load_neighbour()? {
-            self.leaves_until_prefetch = self.leaves_until_prefetch.saturating_sub(1);
+    fn hand_over(&mut self, leaf: Leaf<'_>, block: &mut RowBlock) {
+        match leaf {
+            Leaf::Latched(page) => block.copy_page(&page),
+            Leaf::Copied(page) => self.spare = block.give_page(page),
+        }
+    }
+
+    fn list(&self, slots: Range<usize>, block: &mut RowBlock, database: &Database) -> Result<(), StorageError> {
+        let backward = self.direction == ScanDirection::Backward;
+        let mut older = |pointer: u64, out: &mut Vec<u8>| VersionStore::read(&database.store, pointer, out);
+        block.list(slots, backward, self.view.visibility(), &mut older)
+    }
+
+    /// The leaf beside the last one, or the one found by descending.
+    fn next_leaf<'d>(&mut self, database: &'d Database, tree: &'d TreeInfo) -> Result<Leaf<'d>, StorageError> {
+        if self.next_leaf != PageId::NONE {
+            if self.direction == ScanDirection::Forward {
+                self.ahead.advance(&database.store, tree, &self.range);
+            }
+            // Sideways first: descending by the last key seen must not lead back over leaves without keys.
+            if let Some(leaf) = self.neighbour(database) {
+                return Ok(leaf);
+            }
+            self.ahead.restart();
+        }
+        let tree = Tree { store: &database.store, info: tree, author: TxnId(0), finishing: false };
+        let mut above = None;
+        let seek = self.seek();
+        let leaf = tree.leaf_for_read(seek, &mut |node, slot| above = Some((header::page_id(node.0), slot)))?;
+        if let Some((node, slot)) = above.filter(|_| self.direction == ScanDirection::Forward) {
+            self.ahead.start(node, slot);
+        }
+        self.refuse_circle(&leaf)?;
+        Ok(Leaf::Latched(leaf))
+    }
+
+    /// Ends a scan whose descents lead back to the leaf it has read, because the one beside it cannot be used: a damaged
+    /// leaf is an error and not a circle. Once may be a leaf that was being freed; more often is not.
+    fn refuse_circle(&mut self, leaf: &PageBytes) -> Result<(), StorageError> {
+        let beside = if self.direction == ScanDirection::Forward { header::right(leaf) } else { header::left(leaf) };
+        let found = header::page_id(leaf);
+        if found != self.last_leaf || beside != self.next_leaf || beside == PageId::NONE {
+            self.led_back = 0;
             return Ok(());
         }
-        let database = self.view.database().clone();
-        let tree = Tree { store: &database.store, info: &self.tree, author: TxnId(0), finishing: false };
-        let forward = self.direction == ScanDirection::Forward;
-        let seek = match (&self.after, forward) {
-            (Some(key), true) => Seek::Key(key),
-            (Some(key), false) => Seek::Before(key),
-            (None, true) => match &self.range.start {
+        self.led_back += 1;
+        if self.led_back < LED_BACK_MAX {
+            return Ok(());
+        }
+        let detail = format!("not the leaf beside ({}:{}) that it should be", found.file, found.page);
+        Err(self.beside_error.take().unwrap_or(StorageError::Damage { page: beside, offset: 0, detail }))
+    }
+
+    fn seek(&self) -> Seek<'_> {
+        match (&self.after, self.direction) {
+            (Some(key), ScanDirection::Forward) => Seek::Key(key),
+            (Some(key), ScanDirection::Backward) => Seek::Before(key),
+            (None, ScanDirection::Forward) => match &self.range.start {
                 Bound::Included(key) | Bound::Excluded(key) => Seek::Key(key),
                 Bound::Unbounded => Seek::First,
             },
-            (None, false) => match &self.range.end {
+            (None, ScanDirection::Backward) => match &self.range.end {
                 Bound::Included(key) => Seek::Key(key),
                 Bound::Excluded(key) => Seek::Before(key),
                 Bound::Unbounded => Seek::Last,
             },
-        };
-        let resumes = self.last_leaf != PageId::NONE;
-        let mut ahead = Vec::new();
-        let leaf = tree.leaf_for_read(seek, &mut |node, slot| {
-            // A scan that has shown to be long asks for what comes; a first look at a leaf does not.
-            if resumes && forward {
-                let last = node.len().min(slot + 1 + PREFETCH_LEAVES);
-                ahead = (slot + 1..last).filter_map(|slot| crate::btree::child_of(node, slot)).collect();
+        }
+    }
+
+    /// The leaf beside the last one, if it still is beside it.
+    fn neighbour<'d>(&mut self, database: &'d Database) -> Option<Leaf<'d>> {
+        if self.ahead.may_have(self.next_leaf) {
+            let mut page = self.spare.take().unwrap_or_else(|| Box::new([0; PAGE_BYTES]));
+            if self.ahead.page_of(&database.store, self.next_leaf, &mut page) && self.is_beside(&page) {
+                return Some(Leaf::Copied(page));
             }
-        })?;
-        self.block.copy_page(&leaf);
-        drop(leaf);
-        self.leaves_until_prefetch = if forward && resumes { ahead.len().max(1) } else { PREFETCH_LEAVES };
-        if !ahead.is_empty() {
-            database.store.prefetch(&ahead)?;
-        } else if !resumes {
-            self.leaves_until_prefetch = 1;
+            self.spare = Some(page);
         }
-        Ok(())
-    }
-
-    /// Copies the leaf beside the last one, if it still is beside it.
-    fn load_neighbour(&mut self) -> Result<bool, StorageError> {
-        if self.next_leaf == PageId::NONE {
-            return Ok(false);
-        }
-        let database = self.view.database().clone();
         // A page that was freed meanwhile may even be unreadable: then the descent finds the way.
-        let Ok(page) = database.store.read_with(self.next_leaf, AccessHint::Once) else { return Ok(false) };
-        let back = match self.direction {
-            ScanDirection::Forward => header::left(&page),
-            ScanDirection::Backward => header::right(&page),
+        let page = match database.store.read_with(self.next_leaf, AccessHint::Once) {
+            Ok(page) => page,
+            Err(error) => {
+                self.beside_error = Some(error);
+                return None;
+            }
         };
-        let good = header::page_type(&page) == Some(PageType::Leaf) && header::tree(&page) == self.tree.id && back == self.last_leaf;
-        if good {
-            self.block.copy_page(&page);
-        }
-        Ok(good)
+        self.is_beside(&page).then_some(Leaf::Latched(page))
     }
 
-    /// Slots of the copied leaf within the range and beyond what was seen.
-    fn slots_inside(&self) -> Range<usize> {
-        let leaf = Slotted(self.block.page());
+    fn is_beside(&self, page: &PageBytes) -> bool {
+        let back = match self.direction {
+            ScanDirection::Forward => header::left(page),
+            ScanDirection::Backward => header::right(page),
+        };
+        header::page_type(page) == Some(PageType::Leaf) && header::tree(page) == self.tree.id && back == self.last_leaf
+    }
+
+    /// Slots of a leaf within the range and beyond what was seen.
+    fn slots_inside(&self, page: &PageBytes) -> Range<usize> {
+        let leaf = Slotted(page);
         let from = |key: &[u8], excluded: bool| match leaf.search(key) {
             Ok(slot) => slot + usize::from(excluded),
             Err(slot) => slot,
@@ -171,9 +271,8 @@ impl Scan {
         start..end.max(start)
     }
 
-    /// Notes where to go on after the copied leaf, or that there is nothing more.
-    fn remember(&mut self, slots: &Range<usize>) {
-        let page = self.block.page();
+    /// Notes where to go on after a leaf, or that there is nothing more.
+    fn remember(&mut self, page: &PageBytes, slots: &Range<usize>) {
         let leaf = Slotted(page);
         let (at_range_end, next, last_slot) = match self.direction {
             ScanDirection::Forward => (slots.end < leaf.len(), header::right(page), slots.end.checked_sub(1)),
@@ -183,9 +282,7 @@ impl Scan {
             self.done = true;
             return;
         }
-        let last_slot = last_slot.filter(|slot| slots.contains(slot));
-        self.last_leaf_had_keys = last_slot.is_some();
-        if let Some(slot) = last_slot {
+        if let Some(slot) = last_slot.filter(|slot| slots.contains(slot)) {
             let mut key = self.after.take().unwrap_or_default();
             key.clear();
             leaf.key(slot, &mut key);

@@ -1,29 +1,29 @@
 //! Transactions: changes that come together or not at all, and the locks that keep writers apart.
 //!
 //! ```text
-//!   begin ── first write: id ── per tree: IX lock, Touch ── per row: X lock, change, undo entry ── commit | rollback
+//!   begin ── first write: id ── per table: IX lock, per tree: Touch ── per row: X lock, change, undo ── commit | rollback
 //!   commit:   commit record (ordered with checkpoints) -> flush -> publish -> release locks
 //!   rollback: undo entries newest first, as logged changes -> "nothing left" record -> release locks
 //! ```
 //! Invariants:
-//! 1. While a transaction is open it holds X on the key of every row it changed, or X on the whole tree.
+//! 1. While a transaction is open it holds X on the key of every row it changed, or X on the whole table (`txn_locks`).
 //! 2. Its changes are seen by views only after its commit record is durable and its locks are still held (`commit`).
 //! 3. A rollback that cannot finish leaves the transaction aborted: its rows are read through and cleaned later
 //!    (`abandon`); the caller learns of it only if it asked for a savepoint.
 //!
-//! Locks: tree before key, never under a latch. Failure: see each method; after `Deadlock` everything is rolled back.
+//! Locks: table before key, never under a latch. Failure: see each method; after `Deadlock` everything is rolled back.
 
 use crate::btree::{RowEdit, Tree};
 use crate::database::Database;
 use crate::error::StorageError;
-use crate::hash::key_hash;
 use crate::ids::PageId;
 use crate::ids::{LargeRef, TreeId, TxnId};
-use crate::locks::{LockMode, LockOwner, LockWait, Resource, ResourceKind};
+use crate::locks::{LockMode, LockOwner, Party, Resource};
 use crate::mini::Mini;
 use crate::row_block::RowBlock;
 use crate::row_change::{Along, Changed, EditorState, LogReserve, RowEditor};
 use crate::spec::{KeyRange, Row, TreeSpec};
+use crate::txn_locks::{Gap, NextKey};
 use crate::undo::UndoLog;
 use crate::units::{TreeInfo, UnitKind, unit_key};
 use crate::versions::commit_table::{COMMAND_MAX, Visibility, writer_of};
@@ -36,11 +36,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thawdb_observe as observe;
-
-/// Key locks of one tree at which a transaction tries to lock the whole tree instead: SQL Server's threshold.
-const ESCALATION_LOCKS: usize = 5000;
-/// Further key locks until it tries again: SQL Server's step.
-const ESCALATION_STEP: usize = 1250;
 
 /// A transaction, or a place for one: it gets its id with its first write. Dropping an unfinished one rolls it back.
 pub struct Txn {
@@ -55,10 +50,18 @@ pub struct Txn {
     pub(crate) freed_large: Vec<(TreeId, Vec<u8>)>,
     pub(crate) dropped: Vec<Arc<TreeInfo>>,
     pub(crate) edit: RowEdit,
-    snapshot: Option<Visibility>,
-    lock_timeout: Option<Duration>,
-    cancel: Option<CancelToken>,
-    deadlock_priority: i8,
+    pub(crate) snapshot: Option<Visibility>,
+    pub(crate) lock_timeout: Option<Duration>,
+    pub(crate) cancel: Option<CancelToken>,
+    pub(crate) deadlock_priority: i8,
+    /// Locks that go when the statement ends.
+    pub(crate) statement_locks: Vec<Resource>,
+    /// Trees in which it holds key ranges, counted in the database.
+    pub(crate) range_trees: Vec<TreeId>,
+    /// Tables whose locks stay single however many they are.
+    pub(crate) never_escalated: Vec<u32>,
+    /// The command up to which the running statement's locking reads see changes.
+    pub(crate) statement_command: Option<u64>,
     /// Its commit returns before it is durable.
     delayed: bool,
     /// A rollback did not finish: only ending is left.
@@ -74,10 +77,11 @@ pub(crate) struct TxnTree {
     pub(crate) info: Arc<TreeInfo>,
     /// The `Touch` record is still to be logged.
     pub(crate) touch: bool,
-    key_locks: usize,
-    escalate_at: usize,
-    /// The whole tree is locked: keys need no locks.
-    whole: bool,
+    /// Key locks of the running statement, and their number at which it tries to lock the table instead.
+    pub(crate) key_locks: usize,
+    pub(crate) escalate_at: usize,
+    /// What is held on the table.
+    pub(crate) table_mode: Option<LockMode>,
 }
 
 /// A point within a transaction to which it can be rolled back (statement start, SAVE TRANSACTION).
@@ -85,8 +89,8 @@ pub(crate) struct TxnTree {
 pub struct Savepoint(pub(crate) usize);
 
 impl Txn {
-    pub(crate) fn new(database: Arc<Database>) -> Self {
-        let owner = database.locks.owner();
+    pub(crate) fn new(database: Arc<Database>, party: Option<Party>) -> Self {
+        let owner = party.map_or_else(|| database.locks.owner(), |party| database.locks.owner_of(party));
         Self {
             database,
             id: None,
@@ -103,6 +107,10 @@ impl Txn {
             cancel: None,
             deadlock_priority: 0,
             delayed: false,
+            statement_locks: Vec::new(),
+            range_trees: Vec::new(),
+            never_escalated: Vec::new(),
+            statement_command: None,
             failed: false,
             command: 0,
             viewed: AtomicBool::new(false),
@@ -150,19 +158,14 @@ impl Txn {
         self.snapshot = Some(view.visibility().clone());
     }
 
-    /// Takes a lock on anything until the end of the transaction.
-    pub fn lock(&mut self, resource: Resource, mode: LockMode) -> Result<(), StorageError> {
-        let wait = LockWait {
-            timeout: self.lock_timeout,
-            cancel: self.cancel.as_ref(),
-            deadlock_priority: self.deadlock_priority,
-            cost: self.undo.entry_count(),
-        };
-        let outcome = self.database.locks.acquire(&mut self.owner, resource, mode, wait);
-        if matches!(outcome, Err(StorageError::Deadlock)) {
-            self.roll_back_all();
-        }
-        outcome
+    /// Another level than SNAPSHOT: rows are written whoever changed them before.
+    pub fn leave_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+
+    /// What a deadlock would cost it: changes to be undone.
+    pub fn undo_count(&self) -> u64 {
+        self.undo.entry_count()
     }
 
     /// Its id, given now if it has none.
@@ -194,69 +197,18 @@ impl Txn {
         writer_of(me, self.command)
     }
 
-    fn tree_resource(&self, tree: TreeId) -> Resource {
-        Resource { database: self.database.number, kind: ResourceKind::Tree, container: tree.0, item: 0 }
-    }
-
-    fn key_resource(&self, tree: TreeId, key: &[u8]) -> Resource {
-        Resource { database: self.database.number, kind: ResourceKind::Key, container: tree.0, item: key_hash(key) }
-    }
-
-    /// The place in `trees` of a tree that is about to be written, with `mode` held on it.
+    /// The place in `trees` of a tree that is about to be written, with `mode` held on its table.
     pub(crate) fn open_tree(&mut self, tree: TreeId, mode: LockMode) -> Result<usize, StorageError> {
         self.database.store.relieve_log()?;
         let me = self.ensure_id()?;
-        let place = match self.trees.iter().rposition(|known| known.info.id == tree) {
-            Some(place) => place,
-            None => {
-                let info = self.database.tree(tree, me.0)?;
-                self.trees.push(TxnTree { info, touch: true, key_locks: 0, escalate_at: ESCALATION_LOCKS, whole: false });
-                self.trees.len() - 1
-            }
-        };
-        if self.trees[place].info.dropped_by() == me.0 {
-            return Err(StorageError::NotFound(format!("{tree:?}")));
-        }
+        let place = self.known_tree(tree)?;
         self.database.store.check_writable(self.trees[place].info.filegroup, tree)?;
-        self.lock(self.tree_resource(tree), mode)?;
-        if mode == LockMode::X {
-            self.trees[place].whole = true;
-        }
+        self.lock_table(place, mode)?;
         if self.trees[place].touch {
             self.database.commits.touch(me, tree);
         }
         self.database.make_version_segment()?;
         Ok(place)
-    }
-
-    fn lock_key(&mut self, place: usize, key: &[u8], mode: LockMode) -> Result<(), StorageError> {
-        if self.trees[place].whole {
-            return Ok(());
-        }
-        let tree = self.trees[place].info.id;
-        let before = self.owner.lock_count();
-        self.lock(self.key_resource(tree, key), mode)?;
-        let known = &mut self.trees[place];
-        known.key_locks += self.owner.lock_count() - before;
-        if known.key_locks >= known.escalate_at {
-            known.escalate_at += ESCALATION_STEP;
-            self.escalate(place);
-        }
-        Ok(())
-    }
-
-    /// Locks the whole tree in place of its keys, if nobody else is in it.
-    fn escalate(&mut self, place: usize) {
-        let tree = self.trees[place].info.id;
-        let now = LockWait { timeout: Some(Duration::ZERO), ..LockWait::default() };
-        let resource = self.tree_resource(tree);
-        if self.database.locks.acquire(&mut self.owner, resource, LockMode::X, now).is_ok() {
-            self.trees[place].whole = true;
-            let number = self.database.number;
-            self.database.locks.release_where(&mut self.owner, |resource| {
-                resource.kind == ResourceKind::Key && resource.container == tree.0 && resource.database == number
-            });
-        }
     }
 
     /// Makes an empty tree; gone again if the transaction rolls back.
@@ -294,7 +246,7 @@ impl Txn {
         // The ghost keeps the row: whoever frees the pages after a crash reads there which.
         match self.change_in(place, &unit_key(tree), Change::Delete, &info.encode(), &[], None)? {
             Changed::Done => {}
-            Changed::Duplicate | Changed::Missing => return Err(StorageError::NotFound(format!("{tree:?}"))),
+            Changed::Duplicate | Changed::Missing | Changed::GapUnlocked => return Err(StorageError::NotFound(format!("{tree:?}"))),
         }
         info.set_dropped_by(me.0);
         self.undo.tree_dropped(tree);
@@ -306,7 +258,7 @@ impl Txn {
     pub fn insert(&mut self, tree: TreeId, key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
         match self.change(tree, key, Change::Insert, row)? {
             Changed::Done => Ok(()),
-            Changed::Duplicate | Changed::Missing => Err(StorageError::Duplicate { tree, key: key.to_vec() }),
+            Changed::Duplicate | Changed::Missing | Changed::GapUnlocked => Err(StorageError::Duplicate { tree, key: key.to_vec() }),
         }
     }
 
@@ -358,11 +310,34 @@ impl Txn {
         change: Change,
         inline: &[u8],
         large: &[u8],
-        along: Option<Along<'_, '_>>,
+        mut along: Option<Along<'_, '_>>,
     ) -> Result<Changed, StorageError> {
         let me = self.ensure_id()?;
-        let database = self.database.clone();
         let writer = self.writer(me);
+        let mut gap = Gap::Unlocked;
+        loop {
+            let (changed, next) = self.edit_row(place, key, (me, writer), (change, inline, large), &gap, along.as_deref_mut())?;
+            if changed == Changed::GapUnlocked {
+                self.unlock_gap(gap);
+                gap = self.lock_gap(place, key, next)?;
+                continue;
+            }
+            self.unlock_gap(gap);
+            return Ok(changed);
+        }
+    }
+
+    /// One attempt at a change; the key above, if it must be locked first.
+    fn edit_row(
+        &mut self,
+        place: usize,
+        key: &[u8],
+        (me, writer): (TxnId, u64),
+        (change, inline, large): (Change, &[u8], &[u8]),
+        gap: &Gap,
+        along: Option<Along<'_, '_>>,
+    ) -> Result<(Changed, NextKey), StorageError> {
+        let database = self.database.clone();
         let known = &mut self.trees[place];
         let tree = Tree { store: &database.store, info: &known.info, author: me, finishing: false };
         let mut editor = RowEditor {
@@ -381,18 +356,21 @@ impl Txn {
             change,
             inline,
             large,
+            gap: (known.table_mode != Some(LockMode::X)).then_some(gap),
             state: EditorState::default(),
         };
-        tree.edit(key, &mut self.edit, &database.settler(known.info.id), &mut editor)
+        let changed = tree.edit(key, &mut self.edit, &database.settler(known.info.id), &mut editor)?;
+        Ok((changed, editor.state.next_key))
     }
 
-    /// Locks the row for update and returns its newest committed (or own) state, `None` if it is gone:
-    /// what UPDATE and DELETE re-check their predicate on under READ COMMITTED.
+    /// Locks the row for update and returns its newest committed (or own) state, `None` if it is gone: what UPDATE and
+    /// DELETE re-check their predicate on. Under SNAPSHOT a row changed since is `SnapshotConflict`.
     pub fn lock_row(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<RowBlock>, StorageError> {
         let place = self.open_tree(tree, LockMode::IX)?;
         self.lock_key(place, key, LockMode::U)?;
         let info = self.trees[place].info.clone();
         let view = self.database.commits.view(self.id);
+        self.check_snapshot(&info, key, &view)?;
         view::row_of(&self.database, &info, key, &view)
     }
 
@@ -415,7 +393,7 @@ impl Txn {
                     let held = self.owner.held(resource);
                     self.lock(resource, LockMode::S)?;
                     if held.is_none() {
-                        self.database.locks.release(&mut self.owner, resource);
+                        self.unlock(resource);
                     }
                 }
             }
@@ -477,7 +455,7 @@ impl Txn {
     pub(crate) fn finish(&mut self) {
         self.reserve.release(&self.database);
         self.database.free_large_later(&mut self.freed_large);
-        self.database.locks.release_all(&mut self.owner);
+        self.forget_locks();
         self.undo = UndoLog::default();
         self.trees.clear();
         self.leaves.clear();

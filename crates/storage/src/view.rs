@@ -45,6 +45,11 @@ impl ReadView {
         Self { database: self.database.clone(), visibility: self.visibility.with_own(txn.id(), txn.begin_view()) }
     }
 
+    /// A view of what is there, committed or not (READ UNCOMMITTED), with its transaction's changes as before.
+    pub fn uncommitted(&self) -> Self {
+        Self { database: self.database.clone(), visibility: self.visibility.uncommitted() }
+    }
+
     /// The one row with `key`, if the view sees one.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<RowBlock>, StorageError> {
         let info = self.database.tree(tree, self.visibility.own())?;
@@ -61,6 +66,14 @@ impl ReadView {
     pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
         crate::large::read(&self.database.store, at)
     }
+}
+
+/// The writer of the newest version of a row, ghost or not; `None` if the tree has no such key.
+pub(crate) fn newest_writer(database: &Database, info: &TreeInfo, key: &[u8]) -> Result<Option<u64>, StorageError> {
+    let tree = Tree { store: &database.store, info, author: TxnId(0), finishing: false };
+    let page = tree.leaf_for_read(Seek::Key(key), &mut |_, _| {})?;
+    let leaf = Slotted(&page);
+    Ok(leaf.search(key).ok().map(|slot| Version::of(&leaf.entry(slot), header::creator_number(&page)).writer))
 }
 
 /// The row with `key` that `view` sees.

@@ -248,7 +248,7 @@ fn guarded<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     panic::catch_unwind(AssertUnwindSafe(body)).map_err(|payload| format!("panicked: {}", message_of(payload.as_ref())))
 }
 
-fn message_of(payload: &(dyn Any + Send)) -> String {
+pub(crate) fn message_of(payload: &(dyn Any + Send)) -> String {
     if let Some(text) = payload.downcast_ref::<&str>() {
         return (*text).to_owned();
     }

@@ -32,6 +32,10 @@ pub enum Command {
     DumpPage(DumpPageArguments),
     /// Show the log file of a closed database
     DumpLog(DumpLogArguments),
+    /// Run the whole engine on a simulated disk, from seeds: crashes, torn and lost writes, rot, full disks, I/O errors
+    Simulate(SimulateArguments),
+    /// Feed a decoder mutated input: page, record, block, row, key, tsql, or all of them; or damage a disk: mutate
+    Fuzz(FuzzArguments),
     /// The child that the demo kills
     #[command(hide = true)]
     DemoWriter(DemoWriterArguments),
@@ -89,6 +93,40 @@ pub struct ServeArguments {
     /// Most statements at once
     #[arg(long, value_name = "COUNT", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: u16,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, Args)]
+pub struct SimulateArguments {
+    /// First seed; the same seed is the same run, byte for byte
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// How many seeds, one after another
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    pub runs: u64,
+    /// Print every step as it is done
+    #[arg(long)]
+    pub trace: bool,
+    /// Go on after a violation, to see all of them
+    #[arg(long)]
+    pub keep_going: bool,
+}
+
+/// What is fuzzed, and for how long.
+#[derive(Debug, Clone, Args)]
+pub struct FuzzArguments {
+    /// Target
+    #[arg(default_value = "all")]
+    pub target: String,
+    /// For so long, divided among the targets
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub seconds: u64,
+    /// First seed
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// So many seeds of each target rather than for a time
+    #[arg(long, value_name = "COUNT")]
+    pub inputs: Option<u64>,
 }
 
 /// How a connection is encrypted.
@@ -203,6 +241,8 @@ pub enum Bench {
     Scan,
     /// Building indexes
     Index,
+    /// Four analytic queries, warm and cold; beside PostgreSQL if asked
+    Analytic,
 }
 
 /// The benchmarks' options.
@@ -226,9 +266,21 @@ pub struct BenchArguments {
     /// Seconds each measurement of `oltp` runs
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
-    /// `load`: the same rows on a PostgreSQL of its own, and the ratio
+    /// `load`, `analytic`, `oltp`: the same rows on a PostgreSQL of its own, and the ratio
     #[arg(long)]
     pub postgres: bool,
+    /// `oltp`: the same rows in SQLite, and the ratio; needs a C compiler and SQLite's headers
+    #[arg(long)]
+    pub sqlite: bool,
+    /// `oltp`: hundreds of thousands of accounts
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub scale: u32,
+    /// `oltp`: rounds of each measurement, ours and the rival's in turn
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// `oltp`: only this kind of work: select, insert, update or tpcb
+    #[arg(long)]
+    pub kind: Option<String>,
 }
 
 /// `2GB`, `512MB`, `64KB`, `1048576`: powers of 1,024, as SQL Server counts.

@@ -15,6 +15,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => cmd::bench::run(&arguments),
         Command::DumpPage(arguments) => cmd::dump::run_page(&arguments),
         Command::DumpLog(arguments) => cmd::dump::run_log(&arguments),
+        Command::Fuzz(arguments) => cmd::fuzz::run(&arguments),
+        Command::Simulate(arguments) => cmd::simulate::run(&arguments),
         Command::DemoWriter(arguments) => cmd::demo::writer::run(&arguments),
     };
     outcome.unwrap_or_else(|failure| {

@@ -52,7 +52,7 @@ pub fn env() -> Env {
 /// The real environment, with options. Fails only if io_uring is demanded and refused.
 pub fn env_with(options: OsOptions) -> Result<Env, DeviceError> {
     let device = Arc::new(OsDevice::new(options)?);
-    Ok(Env { device, clock: Arc::new(time::OsClock::new()), random: Arc::new(time::OsRandom) })
+    Ok(Env { device, clock: Arc::new(time::OsClock::new()), random: Arc::new(time::OsRandom), background: crate::BackgroundWork::Threads })
 }
 
 /// The operating system's files.

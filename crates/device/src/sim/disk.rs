@@ -115,6 +115,16 @@ impl Inode {
         inode
     }
 
+    /// The same file as reads see it, all of it durable.
+    pub(super) fn as_seen(&self) -> Self {
+        Self { len: self.len, durable_len: self.len, sectors: self.sectors.clone(), ..Self::default() }
+    }
+
+    /// Offsets of the sectors that hold something.
+    pub(super) fn written(&self) -> Vec<u64> {
+        self.sectors.keys().map(|index| index * SECTOR_BYTES as u64).collect()
+    }
+
     /// Copies bytes out; the range lies within the length.
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) {
         assert!(offset + buffer.len() as u64 <= self.len, "the range lies within the length");

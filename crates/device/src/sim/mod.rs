@@ -28,7 +28,7 @@ mod world;
 pub use fault::{CrashPoint, Fault, FaultRule, Operation, OperationCounts};
 
 use crate::file::{Device, DeviceError};
-use crate::{Clock, Env, Random};
+use crate::{BackgroundWork, Clock, Env, Random};
 use device::SimDevice;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,6 +81,14 @@ impl Simulation {
         Self { shared: Arc::new(Shared { world, now_ns: AtomicU64::new(0), random: Mutex::new(&SIMULATION, random) }) }
     }
 
+    /// A world of its own whose disk begins as this one's is now, as reads see it and all of it durable. What is the same
+    /// is shared, so that a disk made once begins many runs at no cost.
+    pub fn fork(&self, options: SimOptions) -> Self {
+        let fork = Self::new(options);
+        fork.shared.world.lock().take_disk(&self.shared.world.lock());
+        fork
+    }
+
     /// A world with the usual options.
     pub fn with_seed(seed: u64) -> Self {
         Self::new(SimOptions::new(seed))
@@ -88,7 +96,9 @@ impl Simulation {
 
     /// The world as the engine sees it.
     pub fn env(&self) -> Env {
-        Env { device: self.device(), clock: Arc::new(self.clone()) as Arc<dyn Clock>, random: Arc::new(self.clone()) as Arc<dyn Random> }
+        let clock: Arc<dyn Clock> = Arc::new(self.clone());
+        let random: Arc<dyn Random> = Arc::new(self.clone());
+        Env { device: self.device(), clock, random, background: BackgroundWork::Stepped }
     }
 
     /// Its files.
@@ -144,6 +154,38 @@ impl Simulation {
     /// Rots one bit of a file on the disk, durably and unseen.
     pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> Result<(), DeviceError> {
         self.shared.world.lock().flip_bit(path, offset, bit)
+    }
+
+    /// Files whose path contains `text`, with their lengths.
+    pub fn files(&self, text: &str) -> Vec<(std::path::PathBuf, u64)> {
+        let world = self.shared.world.lock();
+        let chosen = world.names.iter().filter(|(path, _)| path.to_string_lossy().contains(text));
+        chosen.map(|(path, id)| (path.clone(), world.inodes[id].len)).collect()
+    }
+
+    /// The bytes of a file as reads see them; empty if there is none.
+    pub fn bytes_of(&self, path: &Path) -> Vec<u8> {
+        let world = self.shared.world.lock();
+        let Some(inode) = world.names.get(path).map(|id| &world.inodes[id]) else { return Vec::new() };
+        let mut bytes = vec![0; usize::try_from(inode.len).expect("a simulated file fits in memory")];
+        inode.read(0, &mut bytes);
+        bytes
+    }
+
+    /// Sectors of a file that were ever written, as offsets in bytes: where rot can matter.
+    pub fn written(&self, path: &Path) -> Vec<u64> {
+        let world = self.shared.world.lock();
+        world.names.get(path).map_or_else(Vec::new, |id| world.inodes[id].written())
+    }
+
+    /// Room on the disk from now on, counted by file lengths.
+    pub fn set_capacity(&self, capacity_bytes: u64) {
+        self.shared.world.lock().set_capacity(capacity_bytes);
+    }
+
+    /// Sum of the files' lengths.
+    pub fn used_bytes(&self) -> u64 {
+        self.shared.world.lock().inodes.values().map(|inode| inode.len).sum()
     }
 
     /// A number that differs if anything on the disk differs, as reads see it.

@@ -69,6 +69,21 @@ impl World {
         }
     }
 
+    /// Takes over what another disk holds.
+    pub(super) fn take_disk(&mut self, other: &Self) {
+        assert!(self.inodes.is_empty(), "a disk is taken over before anything is on it");
+        self.names.clone_from(&other.names);
+        self.folders.clone_from(&other.folders);
+        self.next_inode = other.next_inode;
+        for (id, inode) in other.names.values().map(|id| (*id, &other.inodes[id])) {
+            self.inodes.insert(id, inode.as_seen());
+        }
+    }
+
+    pub(super) fn set_capacity(&mut self, capacity_bytes: u64) {
+        self.options.capacity_bytes = capacity_bytes;
+    }
+
     pub(super) fn latency_ns(&self) -> u64 {
         self.options.latency_ns
     }

@@ -1,13 +1,16 @@
 //! What the binder asks of a session: variables, temporary tables, views of the system.
 
+use crate::batch::module::Module;
 use crate::instance::TEMPDB_ID;
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{DatabaseId, TableDef};
+use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef};
 use thawdb_query::compile::{CompileContext, Settings};
+use thawdb_query::compile::{UserFunction, ViewText};
 use thawdb_query::context::SessionInfo;
 use thawdb_query::phys::RowSource;
-use thawdb_types::SqlType;
+use thawdb_tsql::ast::ObjectName;
+use thawdb_types::{SqlError, SqlType};
 
 /// A session at one step of its program.
 pub(crate) struct CompileCx<'a> {
@@ -32,12 +35,40 @@ impl CompileContext for CompileCx<'_> {
         (variable.declared_at <= self.step).then_some((position, variable.sql_type))
     }
 
+    fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {
+        crate::session::rowset::source(self.session, name)
+    }
+
     fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
         crate::views::find(database, schema, name)
     }
 
     fn table_function(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
         crate::views::find_function(database, schema, name)
+    }
+
+    fn view(&self, database: DatabaseId, schema: &str, name: &str) -> Option<ViewText> {
+        let object = self.object(database, schema, name, ObjectKind::View)?;
+        let definition = Module::of(&object).view().ok()?.clone();
+        Some(ViewText { id: object.id, definition: Arc::new(definition) })
+    }
+
+    fn user_function(&self, database: DatabaseId, schema: &str, name: &str) -> Result<Option<UserFunction>, SqlError> {
+        let Some(catalog) = self.session.definitions(database) else { return Ok(None) };
+        match catalog.object(schema, name) {
+            Some(object) => crate::batch::function::described(database, object),
+            None => Ok(None),
+        }
+    }
+
+    fn synonym(&self, database: DatabaseId, schema: &str, name: &str) -> Option<ObjectName> {
+        let object = self.object(database, schema, name, ObjectKind::Synonym)?;
+        crate::ddl::names::parse_name(&object.definition)
+    }
+
+    fn sequence(&self, database: DatabaseId, schema: &str, name: &str) -> Option<(ObjectId, SqlType)> {
+        let object = self.object(database, schema, name, ObjectKind::Sequence)?;
+        Some((object.id, object.sequence?.sql_type))
     }
 
     fn temp_table(&self, name: &str) -> Option<Arc<TableDef>> {
@@ -58,6 +89,13 @@ impl CompileContext for CompileCx<'_> {
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let open = self.session.storage_of(table.database).ok()?;
         open.counters.rows_at_most(table.id)
+    }
+}
+
+impl CompileCx<'_> {
+    fn object(&self, database: DatabaseId, schema: &str, name: &str, kind: ObjectKind) -> Option<Arc<ObjectDef>> {
+        let catalog = self.session.definitions(database)?;
+        catalog.object(schema, name).filter(|object| object.kind == kind).cloned()
     }
 }
 

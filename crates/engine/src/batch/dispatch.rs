@@ -17,7 +17,7 @@ impl Interpreter<'_, '_> {
                 if let StmtKind::Insert(insert) = &statement.kind
                     && execute::is_insert_execute(insert)
                 {
-                    return Err(unsupported("INSERT ... EXECUTE").into());
+                    return self.insert_execute(statement, insert);
                 }
                 self.data_statement(statement)
             }
@@ -129,6 +129,12 @@ impl Interpreter<'_, '_> {
             StmtKind::AlterTable(node) => ddl::alter_table::alter_table(self, node)?,
             StmtKind::TruncateTable(node) => ddl::truncate::truncate_table(self, node)?,
             StmtKind::Drop(node) => ddl::drop::drop_objects(self, node)?,
+            StmtKind::CreateProcedure(node) => ddl::procedure::create_procedure(self, statement, node)?,
+            StmtKind::CreateSequence(node) => ddl::sequence::create_sequence(self, node)?,
+            StmtKind::AlterSequence(node) => ddl::sequence::alter_sequence(self, node)?,
+            StmtKind::CreateView(node) => ddl::view::create_view(self, statement, node)?,
+            StmtKind::CreateFunction(node) => ddl::function::create_function(self, statement, node)?,
+            StmtKind::CreateSynonym(node) => ddl::synonym::create_synonym(self, node)?,
             StmtKind::CreateIndex(node) => ddl::index::create_index(self, node)?,
             StmtKind::DropIndex(node) => ddl::index::drop_index(self, node)?,
             StmtKind::CreateSchema(node) => ddl::schema::create_schema(self, node)?,
@@ -185,17 +191,12 @@ fn unbuilt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
         StmtKind::Merge(_) => "MERGE".into(),
-        StmtKind::CreateProcedure(_) => "CREATE PROCEDURE".into(),
-        StmtKind::CreateFunction(_) => "CREATE FUNCTION".into(),
-        StmtKind::CreateView(_) => "CREATE VIEW".into(),
         StmtKind::CreateTrigger(_) => "CREATE TRIGGER".into(),
         StmtKind::Restore(_) => "RESTORE".into(),
         StmtKind::AlterIndex(_) => "ALTER INDEX".into(),
         StmtKind::Permission(_) => "GRANT, DENY, REVOKE".into(),
         StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),
         StmtKind::CreateRole(_) | StmtKind::AlterRole(_) => "CREATE ROLE".into(),
-        StmtKind::CreateSequence(_) | StmtKind::AlterSequence(_) => "CREATE SEQUENCE".into(),
-        StmtKind::CreateSynonym(_) => "CREATE SYNONYM".into(),
         StmtKind::CreateType(_) => "CREATE TYPE".into(),
         StmtKind::DeclareCursor(_)
         | StmtKind::OpenCursor(_)

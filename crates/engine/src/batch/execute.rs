@@ -8,22 +8,28 @@
 //! A scope begun is ended whatever happens in it: frame, temporary tables, SET options and database of the caller come
 //! back (`run_scope`).
 
-use crate::api::parameter::Parameter;
+use crate::api::parameter::Parameter as ClientParameter;
 use crate::api::sink::EnvChange;
 use crate::batch::arguments::Argument;
+use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::{Failure, Fate};
+use crate::batch::function::TableReturn;
 use crate::batch::interpreter::{Interpreter, NESTING_MAX};
 use crate::batch::outbox::Outbox;
 use crate::batch::program::{Op, Program};
 use crate::ddl::columns::sql_type;
 use crate::ddl::names::shown;
+use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::rows;
 use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
 use crate::session::state::SessionState;
+use std::sync::Arc;
+use thawdb_catalog::ObjectDef;
 use thawdb_tsql::ast::{
-    Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Query, QueryBody, StmtKind,
+    Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter, Query, QueryBody, Stmt,
+    StmtKind,
 };
 use thawdb_tsql::{ParseOptions, SyntaxError, parse_batch};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
@@ -37,17 +43,34 @@ pub(crate) enum Caller {
     String,
     /// sp_executesql, sp_execute: also counts for `@@NESTLEVEL`.
     Procedure,
+    /// A procedure, function or trigger of the catalog.
+    Module,
+}
+
+/// What a scope runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'s> {
+    /// A text yet to be parsed.
+    Text(&'s str),
+    /// Statements of a module, in the module's database and under its options.
+    Module {
+        object: &'s ObjectDef,
+        statements: &'s [Stmt],
+        database: &'s Arc<OpenDatabase>,
+        /// The table variable a function returns.
+        returns: Option<&'s TableReturn>,
+    },
 }
 
 /// Runs a client's batch.
-pub(crate) fn run_batch(session: &mut SessionState, out: &mut Outbox<'_>, text: &str, parameters: &[Parameter]) -> CallEnd {
+pub(crate) fn run_batch(session: &mut SessionState, out: &mut Outbox<'_>, text: &str, parameters: &[ClientParameter]) -> CallEnd {
     session.bulk = None;
     let mut frame = Frame::default();
     for parameter in parameters {
         let value = parameter.value.clone();
         frame.variables.push(Variable { name: parameter.name.clone(), sql_type: parameter.sql_type, value, declared_at: 0 });
     }
-    let outcome = run_scope(session, out, text, frame, Caller::Client);
+    let outcome = run_scope(session, out, Source::Text(text), frame, Caller::Client);
     end_of_call(session, out, outcome.err())
 }
 
@@ -81,14 +104,14 @@ fn syntax_error(error: &SyntaxError) -> SqlError {
 pub(crate) fn run_scope(
     session: &mut SessionState,
     out: &mut Outbox<'_>,
-    text: &str,
+    source: Source<'_>,
     mut frame: Frame,
     caller: Caller,
 ) -> Result<(i32, Frame), Failure> {
     // As documented, a text of EXEC is one level, sp_executesql and the text in it are two.
     frame.nests = match caller {
         Caller::Client => 0,
-        Caller::String => 1,
+        Caller::String | Caller::Module => 1,
         Caller::Procedure => 2,
     };
     if session.nest_level() + frame.nests > NESTING_MAX {
@@ -96,7 +119,10 @@ pub(crate) fn run_scope(
     }
     let (options, database) = (session.options.clone(), session.database.clone());
     session.frames.push(frame);
-    let outcome = run_text(session, out, text);
+    let outcome = match source {
+        Source::Text(text) => run_text(session, out, text),
+        Source::Module { .. } => run_statements(session, out, source),
+    };
     let ended = crate::ddl::temporary::end_scope(session);
     let frame = session.frames.pop().expect("pushed above");
     if caller != Caller::Client {
@@ -107,7 +133,9 @@ pub(crate) fn run_scope(
     }
     let status = outcome.map_err(|failure| leave_scope(failure, caller))?;
     ended.map_err(Failure::run)?;
-    Ok((status.unwrap_or(0), frame))
+    // Without a RETURN the status tells of the worst error: 0, or 10 less its severity.
+    let status = status.unwrap_or(if frame.worst_severity > 10 { 10 - i32::from(frame.worst_severity) } else { 0 });
+    Ok((status, frame))
 }
 
 /// What a failure of a scope is to its caller: an error of compilation inside is an ordinary one outside.
@@ -130,7 +158,30 @@ fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Res
     if session.options.parse_only && !matches!(batch.statements.first().map(|s| &s.kind), Some(StmtKind::SetOption(_))) {
         return Ok(None);
     }
-    let program = Program::new(&batch.statements).map_err(Failure::compile)?;
+    run_program(session, out, text, &batch.statements)
+}
+
+fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Source<'_>) -> Result<Option<i32>, Failure> {
+    let Source::Module { object, statements, database, returns } = source else {
+        unreachable!("only modules have statements of their own")
+    };
+    if session.database.id != database.id {
+        session.use_database(database.clone())?;
+    }
+    session.options.quoted_identifier = object.flags.quoted_identifier;
+    session.options.ansi_nulls = object.flags.ansi_nulls;
+    if let Some(returns) = returns {
+        returns.begin(&mut Interpreter { session, out, text: &object.definition, at: 0, guarded: true })?;
+    }
+    let status = run_program(session, out, &object.definition, statements)?;
+    if let Some(returns) = returns {
+        returns.end(session)?;
+    }
+    Ok(status)
+}
+
+fn run_program(session: &mut SessionState, out: &mut Outbox<'_>, text: &str, statements: &[Stmt]) -> Result<Option<i32>, Failure> {
+    let program = Program::new(statements).map_err(Failure::compile)?;
     declare_all(session, &program).map_err(Failure::compile)?;
     Interpreter { session, out, text, at: 0, guarded: false }.run(&program)
 }
@@ -216,7 +267,7 @@ impl Interpreter<'_, '_> {
                 }
             }
         };
-        let procedure = crate::procedures::find(&name).ok_or_else(|| message(2812, &[&name]).with_state(62))?;
+        let procedure = crate::procedures::resolve(self.session, &name)?;
         let arguments = self.arguments(&node.arguments)?;
         let guarded = self.guarded;
         self.out.depth += 1;
@@ -258,7 +309,7 @@ impl Interpreter<'_, '_> {
         let Some(text) = self.text_value(&node.text)? else { return Ok(()) };
         let frame = Frame { guarded: self.guarded, ..Frame::default() };
         self.out.depth += 1;
-        let outcome = run_scope(self.session, self.out, &text, frame, Caller::String);
+        let outcome = run_scope(self.session, self.out, Source::Text(&text), frame, Caller::String);
         self.out.depth -= 1;
         match outcome {
             Ok(_) => Ok(()),
@@ -277,9 +328,15 @@ pub(crate) fn run_with_parameters(
     arguments: &[Argument],
     mut frame: Frame,
 ) -> Result<(i32, Vec<(usize, Variable)>), Failure> {
-    let outputs = bind_parameters(&mut frame, text, declarations, arguments)?;
+    let declared = parse_declarations(declarations)?;
+    let procedure = frame.procedure.clone();
+    let by = match &procedure {
+        Some(procedure) => Declared::Procedure(procedure),
+        None => Declared::Text { declarations, text },
+    };
+    let outputs = bind_declared(session, &mut frame, &declared, by, arguments)?;
     let before = session.transactions.count;
-    let (status, frame) = run_scope(session, out, text, frame, Caller::Procedure)?;
+    let (status, frame) = run_scope(session, out, Source::Text(text), frame, Caller::Procedure)?;
     if session.transactions.count != before {
         let error = message(266, &[&before, &session.transactions.count]).with_state(2).at_line(1);
         out.message(&error);
@@ -288,24 +345,60 @@ pub(crate) fn run_with_parameters(
     Ok((status, outputs.into_iter().map(|(argument, position)| (argument, frame.variables[position].clone())).collect()))
 }
 
-/// Puts arguments into declared parameters; the positions of those wanted back. 8178 for one without a value, 8144 and
-/// 8145 for arguments without a parameter, 8162 for OUTPUT asked of a parameter that is not.
-fn bind_parameters(frame: &mut Frame, text: &str, declarations: &str, arguments: &[Argument]) -> Result<Vec<(usize, usize)>, SqlError> {
-    let declared = if declarations.trim().is_empty() {
-        Vec::new()
-    } else {
-        thawdb_tsql::parse_parameter_list(declarations, &ParseOptions::default()).map_err(|errors| match errors.first() {
-            Some(error) => syntax_error(error),
-            None => message(214, &[&"@params", &"ntext/nchar/nvarchar"]),
-        })?
-    };
+fn parse_declarations(declarations: &str) -> Result<Vec<Parameter>, SqlError> {
+    if declarations.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    thawdb_tsql::parse_parameter_list(declarations, &ParseOptions::default()).map_err(|errors| match errors.first() {
+        Some(error) => syntax_error(error),
+        None => message(214, &[&"@params", &"ntext/nchar/nvarchar"]),
+    })
+}
+
+/// Who declares parameters, for messages.
+#[derive(Clone, Copy)]
+pub(crate) enum Declared<'d> {
+    /// The second argument of sp_executesql and its kin.
+    Text { declarations: &'d str, text: &'d str },
+    /// A procedure of this name.
+    Procedure(&'d str),
+}
+
+impl Declared<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Text { .. } => "sp_executesql",
+            Self::Procedure(name) => name,
+        }
+    }
+
+    fn missing(&self, parameter: &str) -> SqlError {
+        match self {
+            Self::Text { declarations, text } => message(8178, &[&format!("({declarations}){text}"), &parameter]),
+            Self::Procedure(name) => message(201, &[name, &parameter]),
+        }
+    }
+}
+
+/// Puts arguments into declared parameters; the positions of those wanted back. 201 or 8178 for one without a value, 8144
+/// and 8145 for arguments without a parameter, 8162 for OUTPUT asked of a parameter that is not.
+pub(crate) fn bind_declared(
+    session: &mut SessionState,
+    frame: &mut Frame,
+    declared: &[Parameter],
+    by: Declared<'_>,
+    arguments: &[Argument],
+) -> Result<Vec<(usize, usize)>, SqlError> {
+    if let (Declared::Procedure(name), [], [_, ..]) = (by, declared, arguments) {
+        return Err(message(8146, &[&name]));
+    }
     let mut given: Vec<Option<usize>> = vec![None; declared.len()];
     for (at, argument) in arguments.iter().enumerate() {
         let position = if argument.name.is_empty() {
-            (at < declared.len()).then_some(at).ok_or_else(|| message(8144, &[&"sp_executesql"]))?
+            (at < declared.len()).then_some(at).ok_or_else(|| message(8144, &[&by.name()]))?
         } else {
             let known = declared.iter().position(|parameter| parameter.variable.name.eq_ignore_ascii_case(&argument.name));
-            known.ok_or_else(|| message(8145, &[&argument.name, &"sp_executesql"]))?
+            known.ok_or_else(|| message(8145, &[&argument.name, &by.name()]))?
         };
         if given[position].replace(at).is_some() {
             return Err(message(8143, &[&declared[position].variable.name]));
@@ -320,20 +413,13 @@ fn bind_parameters(frame: &mut Frame, text: &str, declarations: &str, arguments:
         let ordinal = i32::try_from(position + 1).unwrap_or(i32::MAX);
         let to = sql_type(&parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
         let argument = given[position].map(|at| &arguments[at]).filter(|argument| !argument.is_default);
-        let Some(argument) = argument else {
-            let value = default_of(parameter.default.as_ref(), &to)?.ok_or_else(|| match &frame.procedure {
-                Some(procedure) => message(201, &[procedure, name]),
-                None => message(8178, &[&format!("({declarations}){text}"), name]),
-            })?;
-            frame.variables.push(Variable { name: name.clone(), sql_type: to, value, declared_at: 0 });
-            continue;
+        let value = match argument {
+            None => default_of(session, parameter.default.as_ref(), &to)?.ok_or_else(|| by.missing(name))?,
+            Some(argument) if argument.output && !parameter.output => return Err(message(8162, &[name])),
+            Some(argument) => rows::convert(&argument.value, &argument.sql_type, &to)?,
         };
-        if argument.output && !parameter.output {
-            return Err(message(8162, &[name]));
-        }
-        let value = rows::convert(&argument.value, &argument.sql_type, &to)?;
         frame.variables.push(Variable { name: name.clone(), sql_type: to, value, declared_at: 0 });
-        if argument.output {
+        if argument.is_some_and(|argument| argument.output) {
             outputs.push((given[position].expect("an argument was found"), position));
         }
     }
@@ -341,14 +427,8 @@ fn bind_parameters(frame: &mut Frame, text: &str, declarations: &str, arguments:
 }
 
 /// The value of a parameter's default, a constant; `None` if it has none.
-fn default_of(default: Option<&thawdb_tsql::ast::Expr>, to: &SqlType) -> Result<Option<Scalar>, SqlError> {
-    use thawdb_tsql::ast::Literal;
+fn default_of(session: &mut SessionState, default: Option<&thawdb_tsql::ast::Expr>, to: &SqlType) -> Result<Option<Scalar>, SqlError> {
     let Some(default) = default else { return Ok(None) };
-    let (value, from) = match &default.kind {
-        ExprKind::Literal(Literal::Null) => return Ok(Some(Scalar::Null)),
-        ExprKind::Literal(Literal::Integer(value)) => (Scalar::Int(*value), SqlType::Int),
-        ExprKind::Literal(Literal::String { value, .. }) => (Scalar::Text(value.clone()), SqlType::NVARCHAR_MAX),
-        _ => return Err(unsupported_option("default of a parameter").at_line(default.span.line)),
-    };
-    rows::convert(&value, &from, to).map(Some)
+    let bound = thawdb_query::bind_assignment(default, *to, &CompileCx { session, step: 0 })?;
+    thawdb_query::exec::eval_scalar(&bound, session).map(Some)
 }

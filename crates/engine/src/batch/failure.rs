@@ -32,9 +32,10 @@ pub(crate) struct Failure {
     pub(crate) told: bool,
 }
 
-/// Errors after which SQL Server ends the batch and takes the transaction back: conversions of values, deadlock,
+/// Errors after which SQL Server ends the batch and takes the transaction back: nesting too deep, arguments for a procedure
+/// without parameters, conversions of values, deadlock,
 /// update conflict under snapshot isolation, writes in a doomed transaction.
-const BATCH_ENDING: [i32; 16] = [241, 242, 244, 245, 248, 293, 295, 296, 517, 1205, 3930, 3960, 3952, 8114, 8169, 9803];
+const BATCH_ENDING: [i32; 19] = [217, 241, 242, 244, 245, 248, 293, 295, 296, 517, 1205, 3930, 3951, 3952, 3960, 8114, 8146, 8169, 9803];
 
 impl Failure {
     /// An error of running a statement.
@@ -61,6 +62,11 @@ impl Failure {
     /// An error raised by THROW: the batch ends, the transaction stays (XACT_ABORT apart).
     pub(crate) fn thrown(error: SqlError) -> Self {
         Self { fate: Fate::Batch { rollback: false }, ..Self::run(error) }
+    }
+
+    /// An error that ends the batch and takes the transaction back where its number alone does not say so.
+    pub(crate) fn ends_batch(error: SqlError) -> Self {
+        Self { fate: Fate::Batch { rollback: true }, ..Self::run(error) }
     }
 
     /// Whether it is a cancellation: no TRY catches it and no message tells of it.

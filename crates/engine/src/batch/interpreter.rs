@@ -87,6 +87,11 @@ impl Interpreter<'_, '_> {
             }
             Op::Return(None) => Ok(Next::Return(None)),
             Op::Return(Some(value)) => {
+                if let Some(returns) = self.session.frame().returns {
+                    let value = self.assignment(value, returns)?;
+                    self.session.frame_mut().returned = Some(value);
+                    return Ok(Next::Return(None));
+                }
                 let status = self.assignment(value, SqlType::Int)?;
                 let status = if let Scalar::Int(status) = status { status } else { 0 };
                 Ok(Next::Return(Some(status)))
@@ -129,6 +134,27 @@ impl Interpreter<'_, '_> {
         })
     }
 
+    /// Runs `work` inside a transaction, as SQL Server runs triggers and INSERT ... EXEC: where none is open the statement's
+    /// own counts as one (`@@TRANCOUNT` is 1 inside) and ends with the statement around it.
+    pub(crate) fn within_transaction<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R, Failure>) -> Result<R, Failure> {
+        if self.session.transactions.count > 0 {
+            return work(self);
+        }
+        let (descriptor, temp) = (SessionState::new_descriptor(), self.session.temp.clone());
+        self.session.transactions.begin(None, descriptor, &temp);
+        let outcome = work(self);
+        if self.session.transactions.doomed {
+            // Nothing of it can be kept; a statement that came here without an error still has to fail.
+            let failed = outcome.err().unwrap_or_else(|| message(3930, &[]).into());
+            self.session.rollback_work()?;
+            return Err(failed);
+        }
+        if self.session.transactions.count > 0 {
+            self.session.transactions.end_of_statement_transaction();
+        }
+        outcome
+    }
+
     /// Decides where the program goes on after a failure, or that it does not.
     fn recover(&mut self, program: &Program<'_>, step: &Step<'_>, mut failure: Failure) -> Result<usize, Failure> {
         if failure.told {
@@ -153,6 +179,8 @@ impl Interpreter<'_, '_> {
             return Err(failure);
         }
         self.tell(step, &failure);
+        let frame = self.session.frame_mut();
+        frame.worst_severity = frame.worst_severity.max(failure.error.severity);
         let next = self.go_on_after(step, &mut failure);
         if !failure.is_cancelled() {
             self.out.done(completion_of(step), None, true);

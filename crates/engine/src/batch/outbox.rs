@@ -4,6 +4,7 @@
 
 use crate::api::batch::Batch;
 use crate::api::sink::{DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
+use crate::session::rowset::Rowset;
 use crate::storage_error::cancelled;
 use thawdb_query::phys::OutputColumn;
 use thawdb_types::{Scalar, SqlError, SqlType};
@@ -18,11 +19,41 @@ pub(crate) struct Outbox<'s> {
     closed: bool,
     /// Columns were sent and no completion since.
     open_result: bool,
+    /// INSERT ... EXEC: results are kept instead of sent.
+    capture: Option<Capture>,
+}
+
+/// Results being kept, and the depth of transactions when that began.
+struct Capture {
+    rowsets: Vec<Rowset>,
+    transactions: u32,
 }
 
 impl<'s> Outbox<'s> {
     pub(crate) fn new(sink: &'s mut dyn ResultSink) -> Self {
-        Self { sink, pending: None, depth: 0, closed: false, open_result: false }
+        Self { sink, pending: None, depth: 0, closed: false, open_result: false, capture: None }
+    }
+
+    /// Keeps results from here on.
+    pub(crate) fn begin_capture(&mut self, transactions: u32) {
+        self.flush();
+        self.capture = Some(Capture { rowsets: Vec::new(), transactions });
+    }
+
+    /// The results kept; later ones are sent again.
+    pub(crate) fn end_capture(&mut self) -> Vec<Rowset> {
+        self.open_result = false;
+        self.capture.take().map_or_else(Vec::new, |capture| capture.rowsets)
+    }
+
+    /// Whether results are kept.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// The depth of transactions when keeping began.
+    pub(crate) fn captured_since(&self) -> Option<u32> {
+        self.capture.as_ref().map(|capture| capture.transactions)
     }
 
     fn flush(&mut self) {
@@ -39,6 +70,10 @@ impl<'s> Outbox<'s> {
     }
 
     pub(crate) fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
+        if let Some(capture) = &mut self.capture {
+            capture.rowsets.push(Rowset { columns: columns.to_vec(), rows: Vec::new() });
+            return Ok(());
+        }
         self.flush();
         self.open_result = true;
         let outcome = self.sink.columns(columns);
@@ -46,6 +81,10 @@ impl<'s> Outbox<'s> {
     }
 
     pub(crate) fn rows(&mut self, batch: &Batch) -> Result<(), SqlError> {
+        if let Some(rowset) = self.capture.as_mut().and_then(|capture| capture.rowsets.last_mut()) {
+            rowset.push_columns(&batch.columns, batch.row_count);
+            return Ok(());
+        }
         let outcome = self.sink.rows(batch);
         self.check(outcome)
     }
@@ -61,11 +100,17 @@ impl<'s> Outbox<'s> {
     }
 
     pub(crate) fn return_status(&mut self, status: i32) {
+        if self.capture.is_some() {
+            return;
+        }
         self.flush();
         self.sink.return_status(status);
     }
 
     pub(crate) fn return_value(&mut self, ordinal: u16, name: &str, sql_type: &SqlType, value: &Scalar) {
+        if self.capture.is_some() {
+            return;
+        }
         self.flush();
         self.sink.return_value(ordinal, name, sql_type, value);
     }
@@ -77,6 +122,9 @@ impl<'s> Outbox<'s> {
 
     /// A statement completed.
     pub(crate) fn done(&mut self, statement: StatementKind, rows_affected: Option<u64>, error: bool) {
+        if self.capture.is_some() {
+            return;
+        }
         self.flush();
         self.open_result = false;
         let kind = if self.depth > 0 { DoneKind::InProcedure } else { DoneKind::Statement };
@@ -85,6 +133,9 @@ impl<'s> Outbox<'s> {
 
     /// A procedure called by a statement of the batch completed.
     pub(crate) fn procedure_done(&mut self) {
+        if self.capture.is_some() {
+            return;
+        }
         self.flush();
         let statement = StatementKind::Execute;
         self.pending =

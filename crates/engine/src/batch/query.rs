@@ -55,7 +55,8 @@ impl Interpreter<'_, '_> {
     fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
         // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
         let key = self.plan_key(statement);
-        let shared = self.session.temp.is_empty() && self.session.frame().table_variables.is_empty();
+        let frame = self.session.frame();
+        let shared = self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
         if shared {
             let session = &self.session;
             if let Some(plan) = session.engine.plans.get(&key, |database| session.tables(database).map(|t| t.version)) {
@@ -85,15 +86,22 @@ impl Interpreter<'_, '_> {
         Ok(plan)
     }
 
-    fn lock_tables(&mut self, dependencies: &[Dependency]) -> Result<(), Failure> {
+    pub(crate) fn lock_tables(&mut self, dependencies: &[Dependency]) -> Result<(), Failure> {
         for dependency in dependencies {
             let private = dependency.table < ObjectId(0) || dependency.database == VARIABLES_ID;
             if private {
                 continue;
             }
             let open = self.session.storage_of(dependency.database)?;
-            let mode = if dependency.writes { LockMode::IX } else { LockMode::SchS };
-            self.session.lock(open.object_resource(dependency.table), mode, !dependency.writes)?;
+            self.session.enter_database(&open)?;
+            let resource = open.object_resource(dependency.table);
+            if !dependency.writes {
+                self.session.lock(resource, LockMode::SchS, true)?;
+                continue;
+            }
+            let mode = if dependency.whole { LockMode::X } else { LockMode::IX };
+            let part = self.session.part(dependency.database)?;
+            part.txn.lock(resource, mode).map_err(|error| self.session.storage_failure(dependency.database, error))?;
         }
         Ok(())
     }
@@ -123,6 +131,11 @@ impl Interpreter<'_, '_> {
         self.counted(count);
         self.out.done(kind, self.shown_count(count), false);
         Ok(())
+    }
+
+    /// Runs a plan that changes rows and sends none; how many it changed.
+    pub(crate) fn change_rows(&mut self, plan: &Compiled) -> Result<u64, Failure> {
+        self.drain(&plan.node)
     }
 
     /// The plan under SET ROWCOUNT, if that is on.

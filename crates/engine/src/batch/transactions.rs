@@ -41,6 +41,7 @@ pub(crate) fn commit(session: &mut SessionState, out: &mut Outbox<'_>) -> Result
     match session.transactions.count {
         0 => Err(message(3902, &[])),
         _ if session.transactions.doomed => Err(message(3930, &[])),
+        count if out.captured_since().is_some_and(|begun| count <= begun) => Err(message(3916, &[])),
         1 => {
             let descriptor = session.transactions.descriptor;
             session.commit_work()?;
@@ -59,6 +60,9 @@ pub(crate) fn commit(session: &mut SessionState, out: &mut Outbox<'_>) -> Result
 pub(crate) fn rollback(session: &mut SessionState, out: &mut Outbox<'_>, name: Option<&str>) -> Result<(), SqlError> {
     if session.transactions.count == 0 {
         return Err(message(3903, &[]));
+    }
+    if out.is_capturing() {
+        return Err(message(3915, &[]));
     }
     if let Some(name) = name.map(cut_name) {
         if let Some(index) = session.transactions.savepoint(&name) {

@@ -1,14 +1,15 @@
-//! DROP TABLE, SCHEMA, DATABASE and LOGIN; what else can be dropped cannot have been made.
+//! DROP of tables, schemas, databases, logins, and of the objects that are no tables.
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
+use crate::ddl::module::word_of;
 use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use crate::session::transaction::{DatabaseTxn, OnCommit};
-use thawdb_catalog::TableDef;
 use thawdb_catalog::store::remove_counters;
+use thawdb_catalog::{ObjectKind, TableDef};
 use thawdb_tsql::ast::{DropKind, DropObject, ObjectName};
 use thawdb_types::SqlError;
 
@@ -20,30 +21,59 @@ pub(crate) fn drop_objects(interpreter: &mut Interpreter<'_, '_>, node: &DropObj
             DropKind::Schema => interpreter.transactional(|this| crate::ddl::schema::drop_schema(this, name, node.if_exists))?,
             DropKind::Database => crate::ddl::database::drop_database(interpreter, name, node.if_exists)?,
             DropKind::Login => crate::ddl::login::drop_login(interpreter, name)?,
-            kind => drop_unknown(interpreter, name, kind, node.if_exists)?,
+            kind => interpreter.transactional(|this| drop_object(this, name, kind, node.if_exists))?,
         }
     }
     Ok(())
 }
 
-/// Objects of kinds that cannot be made do not exist: 3701, or nothing under IF EXISTS.
-fn drop_unknown(interpreter: &Interpreter<'_, '_>, name: &ObjectName, kind: DropKind, if_exists: bool) -> Result<(), Failure> {
-    let (word, statement) = match kind {
-        DropKind::View => ("view", "VIEW"),
-        DropKind::Procedure => ("procedure", "PROCEDURE"),
-        DropKind::Function => ("function", "FUNCTION"),
-        DropKind::Trigger => ("trigger", "TRIGGER"),
-        DropKind::Sequence => ("sequence object", "SEQUENCE"),
-        DropKind::Synonym => ("synonym", "SYNONYM"),
-        DropKind::Type => ("type", "TYPE"),
-        DropKind::User => ("user", "USER"),
-        DropKind::Role => ("role", "ROLE"),
-        _ => ("object", "OBJECT"),
-    };
-    if let Some(table) = find_table(interpreter.session, name)? {
+/// What DROP kind drops, how the kind is called in messages, and its word in statements.
+fn kinds_of(kind: DropKind) -> (&'static [ObjectKind], &'static str, &'static str) {
+    match kind {
+        DropKind::View => (&[ObjectKind::View], "view", "VIEW"),
+        DropKind::Procedure => (&[ObjectKind::Procedure], "procedure", "PROCEDURE"),
+        DropKind::Function => {
+            (&[ObjectKind::ScalarFunction, ObjectKind::InlineFunction, ObjectKind::TableFunction], "function", "FUNCTION")
+        }
+        DropKind::Trigger => (&[ObjectKind::Trigger], "trigger", "TRIGGER"),
+        DropKind::Sequence => (&[ObjectKind::Sequence], "sequence object", "SEQUENCE"),
+        DropKind::Synonym => (&[ObjectKind::Synonym], "synonym", "SYNONYM"),
+        DropKind::Type => (&[ObjectKind::TableType, ObjectKind::AliasType], "type", "TYPE"),
+        DropKind::User => (&[], "user", "USER"),
+        DropKind::Role => (&[], "role", "ROLE"),
+        _ => (&[], "object", "OBJECT"),
+    }
+}
+
+/// DROP of an object that is no table: 3701 if there is none, 3705 if it is of another kind.
+fn drop_object(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, kind: DropKind, if_exists: bool) -> Result<(), Failure> {
+    let (kinds, word, statement) = kinds_of(kind);
+    if matches!(kind, DropKind::Procedure | DropKind::View | DropKind::Function | DropKind::Trigger) && name.database.is_some() {
+        return Err(message(166, &[&format!("DROP {statement}")]).into());
+    }
+    if kind != DropKind::Type
+        && let Some(table) = find_table(interpreter.session, name)?
+    {
         return Err(message(3705, &[&statement, &shown(name), &table.name, &"table", &"DROP TABLE"]).into());
     }
-    if if_exists { Ok(()) } else { Err(message(3701, &[&"drop", &word, &shown(name)]).with_state(5).into()) }
+    let open = database_of(interpreter.session, name)?;
+    let dropped = change_catalog(interpreter.session, &open, |catalog, part| {
+        let of_types = kind == DropKind::Type;
+        let found =
+            if of_types { catalog.user_type(schema_of(name), &name.name.text) } else { catalog.object(schema_of(name), &name.name.text) };
+        let Some(object) = found.cloned() else { return Ok(false) };
+        if !kinds.contains(&object.kind) {
+            let own = word_of(object.kind);
+            return Err(message(3705, &[&statement, &shown(name), &object.name, &own, &format!("DROP {}", own.to_uppercase())]));
+        }
+        catalog.remove_object(&mut part.txn, object.id).map_err(catalog_error(&open))?;
+        part.on_commit.push(OnCommit::Forget(object.id));
+        Ok(true)
+    })?;
+    match dropped || if_exists {
+        true => Ok(()),
+        false => Err(message(3701, &[&"drop", &word, &shown(name)]).with_state(5).into()),
+    }
 }
 
 fn drop_table(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, if_exists: bool) -> Result<(), Failure> {

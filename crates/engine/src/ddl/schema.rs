@@ -49,6 +49,9 @@ pub(crate) fn drop_schema(interpreter: &mut Interpreter<'_, '_>, name: &ObjectNa
         if let Some(table) = catalog.tables.tables.values().find(|table| table.schema == schema.id) {
             return Err(message(3729, &[&"drop schema", name, &table.name]));
         }
+        if let Some(object) = catalog.objects.values().find(|object| object.schema == schema.id) {
+            return Err(message(3729, &[&"drop schema", name, &object.name]));
+        }
         catalog.remove_schema(&mut part.txn, schema.id).map_err(catalog_error(&open))
     })
     .map_err(Failure::run)

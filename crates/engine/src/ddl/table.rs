@@ -192,7 +192,8 @@ pub(crate) fn add_table(session: &mut SessionState, name: &ObjectName, new: NewT
 
 /// 2714 if the schema has an object of this name.
 pub(crate) fn check_free(catalog: &DatabaseCatalog, schema: &str, name: &str, shown: &str) -> Result<(), SqlError> {
-    if catalog.tables.table(schema, name).is_some() || catalog.constraint(schema, name).is_some() {
+    let taken = catalog.tables.table(schema, name).is_some() || catalog.constraint(schema, name).is_some();
+    if taken || catalog.object(schema, name).is_some() {
         return Err(message(2714, &[&shown]).with_state(6));
     }
     Ok(())

@@ -17,7 +17,7 @@ use crate::messages::message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_catalog::store::put_counters;
-use thawdb_catalog::{CatalogError, Counters, IdentityDef, ObjectId};
+use thawdb_catalog::{CatalogError, Counters, IdentityDef, ObjectId, SequenceDef};
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_storage::StorageError;
 use thawdb_types::{SqlError, SqlType};
@@ -27,6 +27,9 @@ static COUNTERS: LockClass = LockClass::new("TABLE_COUNTERS", 1);
 
 /// Row numbers reserved at once: one log flush a million rows, and numbers last 2^44 crashes.
 const ROW_NUMBER_BLOCK: u64 = 1 << 20;
+
+/// Values of a sequence reserved at once where its definition leaves it to the server.
+const SEQUENCE_CACHE: i64 = 50;
 
 /// Identity values reserved at once: SQL Server's own (1,000 for int and below, 10,000 beyond).
 fn identity_block(sql_type: &SqlType) -> i64 {
@@ -183,6 +186,43 @@ impl CounterTable {
         counters.last_identity.or(counters.identity_next.map(|next| next.saturating_sub(column.definition.increment)))
     }
 
+    /// The next value of a sequence; `None` when it has no more. One statement's record reserves a cache of them.
+    pub(crate) fn next_in_sequence(
+        &self,
+        database: &OpenDatabase,
+        id: ObjectId,
+        sequence: &SequenceDef,
+    ) -> Result<Option<i64>, StorageError> {
+        let counters = self.of(id);
+        let mut counters = counters.lock();
+        let range = sequence.minimum..=sequence.maximum;
+        let begun = counters.last_identity.is_some() || counters.identity_next.is_some();
+        let next = if begun { counters.identity_next } else { Some(sequence.start) };
+        let value = match next.filter(|next| range.contains(next)) {
+            Some(next) => next,
+            None if sequence.cycle => *(if sequence.increment > 0 { range.start() } else { range.end() }),
+            None => return Ok(None),
+        };
+        let rising = sequence.increment > 0;
+        let within = counters.identity_limit.is_some_and(|limit| if rising { value < limit } else { value > limit });
+        if !within || value == *range.start() || value == *range.end() {
+            let ahead = sequence.cache.map_or(1, |size| if size == 0 { SEQUENCE_CACHE } else { i64::from(size) });
+            let limit = value.saturating_add(sequence.increment.saturating_mul(ahead));
+            self.record(database, id, Counters { row_number_next: 0, identity_next: Some(limit) })?;
+            counters.identity_limit = Some(limit);
+        }
+        counters.identity_next = value.checked_add(sequence.increment);
+        counters.last_identity = Some(value);
+        Ok(Some(value))
+    }
+
+    /// The last value of a sequence, if there was one, and the next, if the type has it.
+    pub(crate) fn sequence_state(&self, id: ObjectId) -> (Option<i64>, Option<i64>) {
+        let counters = self.of(id);
+        let counters = counters.lock();
+        (counters.last_identity.or(counters.identity_next), counters.identity_next)
+    }
+
     /// A guess at how many rows a table has, from the numbers handed out; `None` if none were.
     pub(crate) fn rows_at_most(&self, table: ObjectId) -> Option<u64> {
         let counters = self.tables.lock().get(&table.0)?.clone();
@@ -217,7 +257,7 @@ impl CounterTable {
         let mut txn = database.storage.begin();
         for (table, counters) in tables {
             let mut counters = counters.lock();
-            if known.tables.tables.contains_key(&table.0) {
+            if known.tables.tables.contains_key(&table.0) || known.objects.contains_key(&table.0) {
                 let exact = Counters { row_number_next: counters.row_number_next, identity_next: counters.identity_next };
                 put_counters(&mut txn, table, exact).map_err(storage_of)?;
             }

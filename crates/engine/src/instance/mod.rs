@@ -101,6 +101,12 @@ impl Engine {
         outcome
     }
 
+    /// A bounded piece of each database's background work, by number; true if there is more. For environments whose
+    /// background work is stepped. An error ends nothing but the turn, as it does where threads do this work.
+    pub fn background_turn(&self) -> bool {
+        self.all_databases().iter().fold(false, |busy, database| database.storage.background_turn().unwrap_or(false) | busy)
+    }
+
     /// Whether the instance has been closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)

@@ -14,6 +14,18 @@ pub(crate) struct CatalogProcedure {
 /// All of them.
 pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
     CatalogProcedure {
+        name: "sp_lock",
+        parameters: "@spid1 int = NULL, @spid2 int = NULL",
+        text: "SELECT CAST(request_session_id AS smallint) AS spid, CAST(resource_database_id AS smallint) AS dbid, \
+               CAST(CASE resource_type WHEN 'OBJECT' THEN resource_associated_entity_id ELSE 0 END AS int) AS ObjId, \
+               CAST(0 AS smallint) AS IndId, CAST(CASE resource_type WHEN 'DATABASE' THEN 'DB' WHEN 'OBJECT' THEN 'TAB' \
+               WHEN 'KEY' THEN 'KEY' WHEN 'HOBT' THEN 'HBT' WHEN 'PAGE' THEN 'PAG' WHEN 'METADATA' THEN 'MD' ELSE 'APP' END \
+               AS nvarchar(4)) AS Type, CAST(resource_description AS nvarchar(32)) AS Resource, CAST(request_mode AS nvarchar(8)) AS Mode, \
+               CAST(CASE request_status WHEN 'CONVERT' THEN 'CNVRT' ELSE request_status END AS nvarchar(5)) AS Status \
+               FROM sys.dm_tran_locks WHERE @spid1 IS NULL OR request_session_id = @spid1 OR request_session_id = @spid2 \
+               ORDER BY spid, dbid, ObjId, Type, Resource",
+    },
+    CatalogProcedure {
         name: "sp_databases",
         parameters: "",
         text: "SELECT d.name AS DATABASE_NAME, CAST(SUM(CAST(f.size AS bigint)) * 8 AS int) AS DATABASE_SIZE, \
@@ -91,6 +103,7 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
                CASE f.type WHEN 0 THEN 'data only' ELSE 'log only' END AS usage \
                FROM sys.master_files AS f WHERE f.database_id = DB_ID(@dbname)",
     },
+    CatalogProcedure { name: "sp_helptext", parameters: "@objname nvarchar(776), @columnname sysname = NULL", text: HELPTEXT_TEXT },
     CatalogProcedure {
         name: "sp_helpfile",
         parameters: "@filename sysname = NULL",
@@ -219,3 +232,21 @@ const WHO_TEXT: &str = "SELECT s.session_id AS spid, CAST(0 AS smallint) AS ecid
      CAST(COALESCE(r.command, N'AWAITING COMMAND') AS nchar(26)) AS cmd, 0 AS request_id \
      FROM sys.dm_exec_sessions AS s LEFT JOIN sys.dm_exec_requests AS r ON r.session_id = s.session_id \
      WHERE @loginame IS NULL OR s.login_name = @loginame OR CAST(s.session_id AS sysname) = @loginame ORDER BY s.session_id";
+
+/// Lines of a definition, each with its line break, at most 255 characters a row.
+const HELPTEXT_TEXT: &str = "SET NOCOUNT ON DECLARE @id int = OBJECT_ID(@objname) DECLARE @db sysname = DB_NAME() \
+    IF @id IS NULL BEGIN RAISERROR(15009, 16, 1, @objname, @db) RETURN END \
+    DECLARE @text nvarchar(max) = OBJECT_DEFINITION(@id) \
+    IF @text IS NULL BEGIN \
+    IF EXISTS (SELECT * FROM sys.sql_modules WHERE object_id = @id) BEGIN RAISERROR(15471, 10, 1, @objname) RETURN END \
+    RAISERROR(15197, 16, 1, @objname) RETURN END \
+    DECLARE @lines TABLE (n int IDENTITY PRIMARY KEY, t nvarchar(255)) \
+    DECLARE @end bigint, @line nvarchar(max) \
+    WHILE DATALENGTH(@text) > 0 BEGIN \
+    SET @end = CHARINDEX(NCHAR(10), @text) \
+    SET @line = CASE WHEN @end = 0 THEN @text ELSE SUBSTRING(@text, 1, @end) END \
+    SET @text = CASE WHEN @end = 0 THEN N'' ELSE SUBSTRING(@text, @end + 1, DATALENGTH(@text)) END \
+    WHILE DATALENGTH(@line) > 510 BEGIN \
+    INSERT @lines (t) VALUES (SUBSTRING(@line, 1, 255)) SET @line = SUBSTRING(@line, 256, DATALENGTH(@line)) END \
+    INSERT @lines (t) VALUES (@line) END \
+    SELECT t AS Text FROM @lines ORDER BY n";

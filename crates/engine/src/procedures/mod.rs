@@ -13,6 +13,7 @@ use crate::api::parameter::Parameter;
 use crate::batch::arguments::Argument;
 use crate::batch::execute::{end_of_call, run_with_parameters};
 use crate::batch::failure::Failure;
+use crate::batch::module::{FoundModule, call_procedure};
 use crate::batch::outbox::Outbox;
 use crate::messages::{message, unsupported};
 use crate::session::CallEnd;
@@ -20,16 +21,18 @@ use crate::session::frame::Frame;
 use crate::session::state::SessionState;
 use catalog::CatalogProcedure;
 use texts::TextProcedure;
-use thawdb_types::{Scalar, SqlType};
+use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// A procedure.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Procedure {
     Text(TextProcedure),
     Catalog(&'static CatalogProcedure),
     /// sp_flush_log: makes commits with delayed durability durable.
     FlushLog,
     Refused(&'static str),
+    /// One of the catalog's.
+    Module(FoundModule),
 }
 
 /// What a procedure gave back.
@@ -78,6 +81,15 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     REFUSED.iter().find(|refused| **refused == bare).map(|refused| Procedure::Refused(refused))
 }
 
+/// The procedure of a name: the system's, then the user's. 2812 if there is none.
+pub(crate) fn resolve(session: &SessionState, name: &str) -> Result<Procedure, SqlError> {
+    if let Some(procedure) = find(name) {
+        return Ok(procedure);
+    }
+    let found = crate::batch::module::find_procedure(session, name)?;
+    found.map(Procedure::Module).ok_or_else(|| message(2812, &[&name]).with_state(62))
+}
+
 /// Calls a procedure. `guarded`: a TRY of the caller catches what fails inside.
 pub(crate) fn call(
     session: &mut SessionState,
@@ -101,6 +113,7 @@ pub(crate) fn call(
             Ok(Returned::default())
         }
         Procedure::Refused(name) => Err(unsupported(name).into()),
+        Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }
 }
 
@@ -108,10 +121,8 @@ pub(crate) fn call(
 pub(crate) fn call_rpc(session: &mut SessionState, out: &mut Outbox<'_>, name: &str, parameters: &[Parameter]) -> CallEnd {
     session.bulk = None;
     let arguments: Vec<Argument> = parameters.iter().map(Argument::from).collect();
-    let outcome = match find(name) {
-        Some(procedure) => call(session, out, procedure, &arguments, false),
-        None => Err(message(2812, &[&name]).with_state(62).into()),
-    };
+    let procedure = resolve(session, name).map_err(Failure::run);
+    let outcome = procedure.and_then(|procedure| call(session, out, procedure, &arguments, false));
     let failure = match outcome {
         Ok(returned) => {
             out.return_status(returned.status);

@@ -1,5 +1,6 @@
 //! Variables and errors of one running scope: a batch, a procedure, a text given to EXEC or sp_executesql.
 
+use crate::session::rowset::Rowset;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
@@ -22,14 +23,24 @@ pub(crate) struct Frame {
     pub(crate) variables: Vec<Variable>,
     /// Table variables by lower-case name with the `@`.
     pub(crate) table_variables: BTreeMap<String, Arc<TableDef>>,
+    /// Rows the scope holds by lower-case name.
+    pub(crate) rowsets: BTreeMap<String, Arc<Rowset>>,
     /// Procedure it is, for ERROR_PROCEDURE().
     pub(crate) procedure: Option<String>,
+    /// Number of the module it is, for @@PROCID; 0 for none.
+    pub(crate) module: i32,
     /// SCOPE_IDENTITY().
     pub(crate) scope_identity: Option<i64>,
     /// Errors of the CATCH blocks being run, innermost last, with the number of the block.
     pub(crate) caught: Vec<(usize, SqlError)>,
     /// Whether a TRY of a caller would catch what this scope does not.
     pub(crate) guarded: bool,
+    /// Type of the value a scalar function returns.
+    pub(crate) returns: Option<SqlType>,
+    /// That value, once RETURN was reached.
+    pub(crate) returned: Option<Scalar>,
+    /// Severity of the worst error told in it.
+    pub(crate) worst_severity: u8,
     /// Levels the scope counts for `@@NESTLEVEL`.
     pub(crate) nests: usize,
 }

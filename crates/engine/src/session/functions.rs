@@ -35,6 +35,9 @@ impl Arguments<'_> {
 /// The value of a function of this upper-case name.
 pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
     let given = Arguments(arguments);
+    if name == "NEXT VALUE FOR" {
+        return next_value(session, &given);
+    }
     if arguments.is_empty() {
         return of_nothing(session, name);
     }
@@ -44,6 +47,14 @@ pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar])
         .or_else(|| of_principals(session, name, &given))
         .or_else(|| of_files(session, name, &given));
     found.ok_or_else(|| message(195, &[&name, &"built-in function name"]))
+}
+
+/// The next value of a sequence given by its database's and its own number.
+fn next_value(session: &SessionState, given: &Arguments<'_>) -> Result<Scalar, SqlError> {
+    let (database, id) = (DatabaseId(given.int(0).unwrap_or(0)), given.int(1).unwrap_or(0));
+    let object = session.definitions(database).and_then(|catalog| catalog.objects.get(&id).cloned());
+    let object = object.ok_or_else(|| message(208, &[&id]))?;
+    crate::ddl::sequence::next(&*session.storage_of(database)?, &object).map(Scalar::BigInt)
 }
 
 fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
@@ -97,7 +108,13 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         "OBJECT_SCHEMA_NAME" => {
             let table = given.int(0).and_then(|id| table_by_id(session, id, given.int(1)));
             let system = given.int(0).and_then(crate::views::name_of).map(|(schema, _)| schema.to_owned());
-            optional(table.map(|table| table.schema_name.clone()).or(system), text)
+            let object = catalog_of(session, given.int(1)).and_then(|catalog| catalog.objects.get(&given.int(0)?).cloned());
+            let own = table.map(|table| table.schema_name.clone()).or(object.map(|object| object.schema_name.clone()));
+            optional(own.or(system), text)
+        }
+        "OBJECT_DEFINITION" => {
+            let object = catalog_of(session, None).and_then(|catalog| catalog.objects.get(&given.int(0)?).cloned());
+            optional(object.as_deref().and_then(crate::views::modules::shown_definition), text)
         }
         "OBJECTPROPERTY" | "OBJECTPROPERTYEX" => {
             let property = given.text(1).unwrap_or_default();
@@ -146,6 +163,9 @@ pub(crate) fn object_id(session: &SessionState, name: &str, kind: Option<&str>) 
     }
     let open = crate::ddl::names::database_of(session, &name).ok()?;
     let catalog = session.definitions(open.id)?;
+    if let Some(object) = catalog.object(crate::ddl::names::schema_of(&name), &name.name.text) {
+        return wants(object.kind.code().0.trim()).then_some(object.id.0);
+    }
     let constraint = catalog.constraint(crate::ddl::names::schema_of(&name), &name.name.text)?;
     wants(crate::views::objects::constraint_type(&constraint.kind).0.trim()).then_some(constraint.id.0)
 }
@@ -158,7 +178,9 @@ pub(crate) fn object_name(session: &SessionState, id: i32, database: Option<i32>
     if let Some((_, name)) = crate::views::name_of(id) {
         return Some(name.to_owned());
     }
-    catalog_of(session, database)?.constraints.get(&id).map(|constraint| constraint.name.clone())
+    let catalog = catalog_of(session, database)?;
+    let object = catalog.objects.get(&id).map(|object| object.name.clone());
+    object.or_else(|| catalog.constraints.get(&id).map(|constraint| constraint.name.clone()))
 }
 
 fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {

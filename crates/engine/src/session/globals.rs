@@ -43,7 +43,7 @@ fn of_statement(session: &SessionState, name: &str) -> Option<Scalar> {
         "@@identity" => identity(session.last_identity),
         "scope_identity" => identity(session.frames.last().and_then(|frame| frame.scope_identity)),
         "@@nestlevel" => Scalar::Int(i32::try_from(session.nest_level()).unwrap_or(32)),
-        "@@procid" => Scalar::Int(0),
+        "@@procid" => Scalar::Int(session.frames.last().map_or(0, |frame| frame.module)),
         "@@cursor_rows" => Scalar::Int(0),
         "@@fetch_status" => Scalar::Int(0),
         "@@spid" => Scalar::SmallInt(session.ticket.id),

@@ -1,7 +1,7 @@
 //! SERVERPROPERTY, DATABASEPROPERTYEX, OBJECTPROPERTY, COLUMNPROPERTY and their kin. An unknown property is NULL.
 
 use crate::session::state::SessionState;
-use thawdb_catalog::{ColumnDef, IndexDef, ObjectId};
+use thawdb_catalog::{ColumnDef, IndexDef, ObjectId, ObjectKind, TriggerDef};
 use thawdb_types::{Collation, Scalar};
 
 fn text(value: impl Into<String>) -> Scalar {
@@ -138,7 +138,7 @@ pub(crate) fn object(session: &SessionState, id: i32, property: &str) -> Scalar 
             _ => Scalar::Null,
         };
     }
-    let Some(table) = table else { return Scalar::Null };
+    let Some(table) = table else { return module(session, id, &property) };
     let has = |test: fn(&IndexDef) -> bool| flag(table.indexes.iter().any(test));
     match property.as_str() {
         "isusertable" | "istable" => flag(true),
@@ -211,6 +211,36 @@ pub(crate) fn index(index: &IndexDef, property: &str) -> Scalar {
         | "isrowlockdisallowed" => flag(false),
         "indexfillfactor" => Scalar::Int(0),
         "indexdepth" => Scalar::Null,
+        _ => Scalar::Null,
+    }
+}
+
+/// OBJECTPROPERTY of an object that is no table, by lower-case name.
+fn module(session: &SessionState, id: i32, property: &str) -> Scalar {
+    let found = session.definitions(session.database.id).and_then(|catalog| catalog.objects.get(&id).cloned());
+    let Some(object) = found else { return Scalar::Null };
+    let is = |kind: ObjectKind| flag(object.kind == kind);
+    let fires = |test: fn(&TriggerDef) -> bool| object.trigger.as_ref().map_or(Scalar::Null, |trigger| flag(test(trigger)));
+    match property {
+        "isprocedure" => is(ObjectKind::Procedure),
+        "isview" => is(ObjectKind::View),
+        "isscalarfunction" => is(ObjectKind::ScalarFunction),
+        "isinlinefunction" => is(ObjectKind::InlineFunction),
+        "istablefunction" => flag(matches!(object.kind, ObjectKind::InlineFunction | ObjectKind::TableFunction)),
+        "istrigger" => is(ObjectKind::Trigger),
+        "isusertable" | "istable" | "ismsshipped" | "issystemtable" => flag(false),
+        "isencrypted" => flag(object.flags.encrypted),
+        "isschemabound" => flag(object.flags.schema_bound),
+        "isansinullson" | "execisansinullson" => flag(object.flags.ansi_nulls),
+        "isquotedidenton" | "execisquotedidenton" => flag(object.flags.quoted_identifier),
+        "execistriggerdisabled" => fires(|trigger| trigger.disabled),
+        "execisinsteadoftrigger" => fires(|trigger| trigger.instead_of),
+        "execisaftertrigger" => fires(|trigger| !trigger.instead_of),
+        "execisinserttrigger" => fires(|trigger| trigger.insert),
+        "execisupdatetrigger" => fires(|trigger| trigger.update),
+        "execisdeletetrigger" => fires(|trigger| trigger.delete),
+        "schemaid" => Scalar::Int(object.schema.0),
+        "ownerid" => Scalar::Int(1),
         _ => Scalar::Null,
     }
 }

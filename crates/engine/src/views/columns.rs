@@ -128,6 +128,9 @@ fn columns(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErro
     for table in tables_of(session, database) {
         rows.extend(table.columns.iter().map(|column| row(table.id.0, column, default_object(session, &table, column))));
     }
+    for object in crate::views::modules::objects_of(session, database) {
+        rows.extend(object.columns.iter().map(|column| row(object.id.0, column, 0)));
+    }
     Ok(rows)
 }
 

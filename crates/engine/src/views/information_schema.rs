@@ -1,9 +1,10 @@
 //! INFORMATION_SCHEMA: the standard's views of tables, columns and keys.
 
 use crate::session::state::SessionState;
+use crate::views::modules::objects_of;
 use crate::views::objects::{catalog, tables_of};
 use crate::views::{Column, Rows, View, col, int, null, optional_text, small, text, tiny};
-use thawdb_catalog::{ColumnDef, DatabaseId, TableDef};
+use thawdb_catalog::{ColumnDef, DatabaseId, ObjectKind, TableDef};
 use thawdb_types::SqlType::{Int, SmallInt, TinyInt};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType};
 
@@ -101,7 +102,10 @@ fn tables(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError
     let row = |table: &std::sync::Arc<TableDef>| {
         vec![name.clone(), text(table.schema_name.clone()), text(table.name.clone()), text("BASE TABLE")]
     };
-    Ok(tables_of(session, database).iter().map(row).collect())
+    let mut rows: Rows = tables_of(session, database).iter().map(row).collect();
+    let views = objects_of(session, database).into_iter().filter(|object| object.kind == ObjectKind::View);
+    rows.extend(views.map(|view| vec![name.clone(), text(view.schema_name.clone()), text(view.name.clone()), text("VIEW")]));
+    Ok(rows)
 }
 
 /// Characters of a type as the standard counts them: -1 for max, 2^31 - 1 for the old large types.
@@ -115,7 +119,7 @@ fn character_length(sql_type: &SqlType) -> Option<i32> {
     }
 }
 
-fn column_row(database: &Scalar, table: &TableDef, ordinal: i32, column: &ColumnDef) -> Vec<Scalar> {
+fn column_row(database: &Scalar, table: (&str, &str), ordinal: i32, column: &ColumnDef) -> Vec<Scalar> {
     let sql_type = &column.sql_type;
     let length = character_length(sql_type);
     let octets = length.map(|length| if sql_type.is_unicode() && length > 0 { length.saturating_mul(2) } else { length });
@@ -128,8 +132,8 @@ fn column_row(database: &Scalar, table: &TableDef, ordinal: i32, column: &Column
     let charset = sql_type.is_text().then_some(if sql_type.is_unicode() { "UNICODE" } else { "iso_1" });
     vec![
         database.clone(),
-        text(table.schema_name.clone()),
-        text(table.name.clone()),
+        text(table.0),
+        text(table.1),
         text(column.name.clone()),
         int(ordinal),
         optional_text(column.default.as_deref()),
@@ -157,7 +161,12 @@ fn columns(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErro
     let name = database_name(session, database)?;
     let mut rows = Rows::new();
     for table in tables_of(session, database) {
-        rows.extend((1..).zip(&table.columns).map(|(ordinal, column)| column_row(&name, &table, ordinal, column)));
+        let of = (table.schema_name.as_str(), table.name.as_str());
+        rows.extend((1..).zip(&table.columns).map(|(ordinal, column)| column_row(&name, of, ordinal, column)));
+    }
+    for view in objects_of(session, database).into_iter().filter(|object| object.kind == ObjectKind::View) {
+        let of = (view.schema_name.as_str(), view.name.as_str());
+        rows.extend((1..).zip(&view.columns).map(|(ordinal, column)| column_row(&name, of, ordinal, column)));
     }
     Ok(rows)
 }

@@ -19,10 +19,12 @@ pub(crate) mod functions;
 pub(crate) mod indexes;
 pub(crate) mod information_schema;
 pub(crate) mod log;
+pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod principals;
 pub(crate) mod server;
 pub(crate) mod sessions;
+pub(crate) mod transactions;
 pub(crate) mod types;
 
 use crate::session::state::SessionState;
@@ -75,17 +77,19 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 14] = [
+    let groups: [&'static [View]; 16] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
         types::VIEWS,
         indexes::VIEWS,
         constraints::VIEWS,
+        modules::VIEWS,
         files::VIEWS,
         principals::VIEWS,
         server::VIEWS,
         sessions::VIEWS,
+        transactions::VIEWS,
         dynamic::VIEWS,
         log::VIEWS,
         information_schema::VIEWS,

@@ -3,7 +3,7 @@
 use crate::session::state::SessionState;
 use crate::views::{CHAR_2, Column, DESC, Rows, View, bit, col, int, moment, null, numbered, text, tiny};
 use std::sync::Arc;
-use thawdb_catalog::{ConstraintDef, ConstraintKind, DatabaseCatalog, DatabaseId, TableDef};
+use thawdb_catalog::{ConstraintDef, ConstraintKind, DatabaseCatalog, DatabaseId, ObjectDef, TableDef};
 use thawdb_types::SqlType::{Bit, DateTime, Int, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -154,6 +154,25 @@ pub(crate) fn constraint_row(constraint: &ConstraintDef, schema: i32) -> Vec<Sca
     ]
 }
 
+/// The object columns of a procedure, function, view and their kin.
+pub(crate) fn module_row(object: &ObjectDef) -> Vec<Scalar> {
+    let (code, description) = object.kind.code();
+    vec![
+        text(object.name.clone()),
+        int(object.id.0),
+        Scalar::Null,
+        int(object.schema.0),
+        int(object.parent.map_or(0, |id| id.0)),
+        text(code),
+        text(description),
+        moment(object.created),
+        moment(object.modified),
+        bit(false),
+        bit(false),
+        bit(false),
+    ]
+}
+
 /// The constraints of a database with the number of their table's schema.
 pub(crate) fn constraints_of(session: &SessionState, database: DatabaseId) -> Vec<(Arc<ConstraintDef>, i32)> {
     let Some(catalog) = catalog(session, database) else { return Vec::new() };
@@ -164,6 +183,8 @@ pub(crate) fn constraints_of(session: &SessionState, database: DatabaseId) -> Ve
 fn objects(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let mut rows: Rows = tables_of(session, database).iter().map(|table| table_row(table)).collect();
     rows.extend(constraints_of(session, database).iter().map(|(constraint, schema)| constraint_row(constraint, *schema)));
+    let objects = crate::views::modules::objects_of(session, database);
+    rows.extend(objects.iter().filter(|object| !object.kind.is_type()).map(|object| module_row(object)));
     Ok(rows)
 }
 

@@ -40,6 +40,20 @@ fn a_text_with_parameters() {
 }
 
 #[test]
+fn a_procedure_of_the_catalog() {
+    let (engine, _) = fresh_engine("rpc-procedure");
+    let mut session = engine.internal_session();
+    let made =
+        said(&mut session, "CREATE PROC p @a int, @b nvarchar(10) = N'none', @c int OUTPUT AS SELECT @b AS b SET @c = @a + @c RETURN 9");
+    assert_eq!(made, Vec::<String>::new());
+    let parameters = [int("@a", 20), Parameter { output: true, ..int("@c", 22) }];
+    let expected = ["[b nvarchar(10)]", "none", "done-in-proc 1", "status 9", "value 1 @c int: 42", "done-proc"];
+    assert_eq!(called(&mut session, "dbo.p", &parameters), expected);
+    assert!(called(&mut session, "[p]", &[int("", 1)])[0].starts_with("Msg 201,"));
+    assert!(called(&mut session, "p", &[int("@x", 1)])[0].starts_with("Msg 8145,"));
+}
+
+#[test]
 fn prepared_texts_live_until_they_are_given_back() {
     let (engine, _) = fresh_engine("prepared");
     let mut session = engine.internal_session();

@@ -32,7 +32,7 @@ use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, BoundSortKey, Bou
 use crate::compile::{CompileContext, Dependency, Settings};
 use scope::ScopeTable;
 use std::sync::Arc;
-use thawdb_catalog::{Catalog, DatabaseId, TableDef};
+use thawdb_catalog::{Catalog, DatabaseId, ObjectId, TableDef};
 use thawdb_tsql::ast;
 
 /// Which part of a query is being bound: decides what may stand there.
@@ -120,6 +120,10 @@ pub struct Binder<'c> {
     pub(crate) ctes: Vec<CteInReach>,
     pub(crate) work_tables: u32,
     pub(crate) views_deep: u32,
+    /// Database and schema of the view or function being expanded: what bare names in it mean.
+    pub(crate) home: Option<(DatabaseId, String)>,
+    /// Parameters of the inline functions being expanded, the innermost last.
+    pub(crate) parameters: Vec<Vec<(String, BoundExpr)>>,
     /// MAXRECURSION; 100 unless said, 0 is none.
     pub(crate) recursion_max: u32,
     dependencies: Vec<Dependency>,
@@ -139,6 +143,8 @@ impl<'c> Binder<'c> {
             ctes: Vec::new(),
             work_tables: 0,
             views_deep: 0,
+            home: None,
+            parameters: Vec::new(),
             recursion_max: 100,
             dependencies: Vec::new(),
             catalogs: Vec::new(),
@@ -164,7 +170,13 @@ impl<'c> Binder<'c> {
 
     pub(crate) fn depend(&mut self, table: &TableDef, writes: bool) {
         let catalog_version = self.catalog(table.database).map_or(0, |c| c.version);
-        self.dependencies.push(Dependency { database: table.database, catalog_version, table: table.id, writes });
+        self.dependencies.push(Dependency { database: table.database, catalog_version, table: table.id, writes, whole: false });
+    }
+
+    /// The plan depends on a view or function.
+    pub(crate) fn depend_on(&mut self, database: DatabaseId, id: ObjectId) {
+        let catalog_version = self.catalog(database).map_or(0, |c| c.version);
+        self.dependencies.push(Dependency { database, catalog_version, table: id, writes: false, whole: false });
     }
 
     pub(crate) fn level(&mut self) -> &mut Level {

@@ -6,17 +6,18 @@
 use super::error::{error, not_built};
 use super::scope::shown_object;
 use super::{Binder, scope::same_name};
+use crate::compile::{UserFunction, ViewText};
 use crate::phys::RowSource;
 use std::sync::Arc;
-use thawdb_catalog::{DatabaseId, TableDef};
+use thawdb_catalog::{DatabaseId, ObjectId, TableDef};
 use thawdb_tsql::ast;
-use thawdb_types::SqlError;
+use thawdb_types::{SqlError, SqlType};
 
 /// What a name was found to mean.
 pub(crate) enum Object {
     Table(Arc<TableDef>),
     Source { source: Arc<dyn RowSource>, schema: String },
-    View { query: Arc<ast::Query>, schema: String },
+    View { view: ViewText, database: DatabaseId, schema: String },
 }
 
 impl Binder<'_> {
@@ -26,7 +27,7 @@ impl Binder<'_> {
         }
         let session = self.cx.session();
         match &name.database {
-            None => Ok(session.database()),
+            None => Ok(self.home.as_ref().map_or_else(|| session.database(), |(home, _)| *home)),
             Some(database) => session.database_id(&database.text).ok_or_else(|| error(208, &[&shown_object(name)], self.statement)),
         }
     }
@@ -37,19 +38,28 @@ impl Binder<'_> {
             let table = self.cx.temp_table(&name.name.text);
             return table.map(Object::Table).ok_or_else(|| error(208, &[&name.name.text], self.statement));
         }
+        if name.is_simple()
+            && let Some(source) = self.cx.rowset(&name.name.text)
+        {
+            return Ok(Object::Source { source, schema: String::new() });
+        }
         let database = self.database_of(name)?;
         let catalog = self.catalog(database).ok_or_else(|| error(208, &[&shown_object(name)], self.statement))?;
-        let mut schemas = match &name.schema {
-            Some(schema) => vec![schema.text.clone()],
-            None => vec![self.cx.default_schema().to_string(), "dbo".to_string(), "sys".to_string()],
-        };
-        schemas.dedup_by(|a, b| same_name(a, b));
-        for schema in schemas {
+        for schema in self.schemas_of(name, &["dbo", "sys"]) {
             if let Some(table) = catalog.table(&schema, &name.name.text) {
                 return Ok(Object::Table(table.clone()));
             }
-            if let Some(query) = self.cx.view(database, &schema, &name.name.text) {
-                return Ok(Object::View { query, schema });
+            if let Some(view) = self.cx.view(database, &schema, &name.name.text) {
+                return Ok(Object::View { view, database, schema });
+            }
+            if let Some(base) = self.cx.synonym(database, &schema, &name.name.text) {
+                let base = ast::ObjectName { span: name.span, ..base };
+                return match self.cx.synonym(database, base.schema.as_ref().map_or("dbo", |s| &s.text), &base.name.text) {
+                    Some(_) => Err(error(470, &[&shown_object(name), &shown_object(&base)], self.statement)),
+                    None => self
+                        .find_object(&base)
+                        .map_err(|e| if e.number == 208 { error(5313, &[&shown_object(name)], name.span) } else { e }),
+                };
             }
             if let Some(source) = self.cx.source(database, &schema, &name.name.text) {
                 return Ok(Object::Source { source, schema });
@@ -64,13 +74,56 @@ impl Binder<'_> {
             ast::DmlTargetKind::Name(name) => match self.find_object(name)? {
                 Object::Table(table) => Ok(table),
                 Object::Source { .. } => Err(error(259, &[], span)),
-                Object::View { .. } => Err(not_built("changing rows through a view", span)),
+                // Rows of a view are changed where it is bound: what is asked here is a table alone.
+                Object::View { .. } => Err(not_built("OUTPUT INTO a view", span)),
             },
             ast::DmlTargetKind::Variable(variable) => {
                 self.cx.table_variable(&variable.name).ok_or_else(|| error(1087, &[&variable.name], variable.span))
             }
             ast::DmlTargetKind::Rowset(_) => Err(not_built("a rowset function as a target", span)),
         }
+    }
+
+    /// The schemas in which `name` is looked for.
+    fn schemas_of(&self, name: &ast::ObjectName, more: &[&str]) -> Vec<String> {
+        if let Some(schema) = &name.schema {
+            return vec![schema.text.clone()];
+        }
+        let first = self.home.as_ref().map_or_else(|| self.cx.default_schema().to_string(), |(_, schema)| schema.clone());
+        let mut schemas = vec![first];
+        for schema in more {
+            if !schemas.iter().any(|known| same_name(known, schema)) {
+                schemas.push((*schema).to_string());
+            }
+        }
+        schemas
+    }
+
+    /// The user's function called `name`, and its database and schema.
+    pub(crate) fn find_user_function(&mut self, name: &ast::ObjectName) -> Result<Option<(UserFunction, DatabaseId, String)>, SqlError> {
+        let database = self.database_of(name)?;
+        for schema in self.schemas_of(name, &["dbo"]) {
+            if let Some(function) = self.cx.user_function(database, &schema, &name.name.text)? {
+                self.depend_on(database, function.id);
+                return Ok(Some((function, database, schema)));
+            }
+            if let Some(base) = self.cx.synonym(database, &schema, &name.name.text) {
+                return self.find_user_function(&base);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The sequence called `name`.
+    pub(crate) fn find_sequence(&mut self, name: &ast::ObjectName) -> Result<(DatabaseId, ObjectId, SqlType), SqlError> {
+        let database = self.database_of(name)?;
+        for schema in self.schemas_of(name, &["dbo"]) {
+            if let Some((id, sql_type)) = self.cx.sequence(database, &schema, &name.name.text) {
+                self.depend_on(database, id);
+                return Ok((database, id, sql_type));
+            }
+        }
+        Err(error(208, &[&shown_object(name)], self.statement))
     }
 
     /// The table-valued function called `name`.

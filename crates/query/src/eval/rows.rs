@@ -4,9 +4,11 @@
 use crate::eval::{arithmetic, convert, subquery};
 use crate::exec::cx::Cx;
 use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::functions::USER_FUNCTION;
 use crate::functions::call::Call;
 use arrow_array::ArrayRef;
 use std::cmp::Ordering;
+use thawdb_catalog::{DatabaseId, ObjectId};
 use thawdb_types::arithmetic::negate;
 use thawdb_types::collation::like;
 use thawdb_types::compare::{compare, compare_sql};
@@ -67,9 +69,21 @@ pub(crate) fn eval_row<'p>(expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>)
         ExprKind::Convert { operand, style, attempt } => {
             convert::scalar(eval_row(operand, row, cx)?, &operand.sql_type, &expr.sql_type, *style, *attempt)
         }
+        ExprKind::Function { name: USER_FUNCTION, arguments } => call_user_function(arguments, row, cx),
         ExprKind::Function { name, arguments } => call(name, arguments, expr, row, cx),
         ExprKind::Subquery { plan, kind } => subquery::eval(plan, kind, row, cx),
     }
+}
+
+/// The first two arguments say which function it is.
+fn call_user_function<'p>(arguments: &'p [Expr], row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
+    let mut values = arguments.iter().map(|a| eval_row(a, row, cx)).collect::<Result<Vec<_>, _>>()?;
+    let rest = values.split_off(2);
+    let number = |value: &Scalar| match value {
+        Scalar::Int(number) => *number,
+        other => unreachable!("the binder names a function by numbers, not {other:?}"),
+    };
+    cx.host.call_function(DatabaseId(number(&values[0])), ObjectId(number(&values[1])), rest)
 }
 
 /// A truth value as SQL has it.

@@ -69,7 +69,7 @@ pub fn is_row_independent(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Outer { .. } | ExprKind::Variable(_) | ExprKind::Global(_) => true,
         ExprKind::Column(_) | ExprKind::Subquery { .. } => false,
-        ExprKind::Function { name: "NEWID" | "NEWSEQUENTIALID" | "CRYPT_GEN_RANDOM", .. } => false,
+        ExprKind::Function { name: "NEWID" | "NEXT VALUE FOR" | "NEWSEQUENTIALID" | "CRYPT_GEN_RANDOM", .. } => false,
         _ => {
             let mut independent = true;
             visit_operands(expr, &mut |operand| independent &= is_row_independent(operand));

@@ -36,7 +36,7 @@ impl<'p> SourceScan<'p> {
 impl<'p> Operator<'p> for SourceScan<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         let arguments = self.arguments.iter().map(|a| eval_free(a, cx)).collect::<Result<Vec<_>, _>>()?;
-        self.rows = self.source.rows(cx.host.session(), &arguments)?;
+        self.rows = self.source.rows_by(cx.host, &arguments)?;
         self.at = 0;
         Ok(())
     }

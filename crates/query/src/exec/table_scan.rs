@@ -1,13 +1,16 @@
 //! Reads a table through one of its indexes: whole, in ranges, or one row by its key.
 //!
 //! ```text
-//! spans ─► scan, a leaf's rows at a time ─► blocks until a batch is full
-//!   columns of the residual predicate ─► which rows stay ─► the other columns, for those rows only
+//! spans ─► scan, a leaf's rows at a time ─► blocks until a batch is full, their memory used again
+//!   columns of the residual predicate ─► which rows stay ─► the other columns: of those rows if they are few, else of
+//!                                        all and filtered, which the loops over whole pages make cheaper
 //!   columns the index lacks: the row is looked up by its key, for rows that stay
 //! ```
 //! Invariants: 1. one view for the whole execution, so a statement never sees its own changes. 2. Rows come in index
 //! order, spans too. 3. The first batch is one leaf, so that a query that wants one row does not read twenty leaves.
 //! A COUNT(*) without predicate decodes nothing.
+//!
+//! Under an isolation level or hint that locks, rows come by `locked_rows` instead, and the view serves large values only.
 //!
 //! A key of a unique first index is fetched without a scan. Cancellation is asked for once a batch. A row that an index
 //! names and that is not there is damage (824).
@@ -15,19 +18,27 @@
 use crate::eval::select;
 use crate::exec::batch::{BATCH_ROWS, Rows};
 use crate::exec::correlation::visit_operands;
-use crate::exec::decode::{ReadError, Wanted, decode};
+use crate::exec::decode::{Fetched, ReadError, Wanted, decode, needs_whole_keys};
+use crate::exec::locked_rows::LockedRead;
 use crate::exec::seek::{Span, spans};
 use crate::exec::{Batch, Cx, Operator};
 use crate::expr::{Expr, ExprKind};
+use crate::locking::{LockHints, ReadPlan};
 use crate::phys::SeekRange;
 use arrow_array::{ArrayRef, NullArray};
 use arrow_buffer::BooleanBuffer;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnPlace, TableDef, TreeLayout};
+use thawdb_catalog::{ColumnPlace, DatabaseId, ObjectId, TableDef, TreeLayout};
 use thawdb_storage::{ReadView, RowBlock, Scan, ScanDirection, StorageError};
 use thawdb_types::SqlError;
 use thawdb_types::key::Damage;
+
+/// Rows a batch of a COUNT(*) stands for: cancellation is asked for once a batch.
+const COUNT_ROWS: usize = 1 << 17;
+/// With at least one row in so many kept, all are decoded and filtered.
+const KEPT_SHARE: usize = 16;
 
 /// What a scan was asked for.
 pub(super) struct ScanSpec<'p> {
@@ -37,6 +48,7 @@ pub(super) struct ScanSpec<'p> {
     pub(super) columns: &'p [usize],
     pub(super) residual: Option<&'p Expr>,
     pub(super) backward: bool,
+    pub(super) locking: LockHints,
 }
 
 pub(super) struct TableScan<'p> {
@@ -47,10 +59,23 @@ pub(super) struct TableScan<'p> {
     wanted: Vec<Wanted>,
     /// Output columns the residual predicate looks at.
     residual_columns: Vec<usize>,
+    /// Whether whole keys are needed: for locators, look-ups, and key columns that only a walk over the key finds.
+    whole_keys: bool,
+    /// Whether a column of the tree's rows is read.
+    of_rows: bool,
+    /// Memory of blocks, the first of which the present batch uses.
+    blocks: Vec<RowBlock>,
     view: Option<ReadView>,
     spans: VecDeque<Span>,
     scan: Option<Scan>,
     batch_rows: usize,
+    /// The read, if it is one under locks.
+    locked: Option<LockedRead>,
+    /// Which rows of the last batch the predicate kept, of a read under locks.
+    kept: RefCell<Option<BooleanBuffer>>,
+    /// Rows that will be asked for at most, and how many have been given.
+    goal: u64,
+    given: u64,
 }
 
 impl<'p> TableScan<'p> {
@@ -71,15 +96,84 @@ impl<'p> TableScan<'p> {
         if let Some(residual) = spec.residual {
             columns_of(residual, &mut residual_columns);
         }
-        Self { spec, layout, rows_layout, wanted, residual_columns, view: None, spans: VecDeque::new(), scan: None, batch_rows: 1 }
+        let whole_keys = looks_up || wanted.iter().any(|w| needs_whole_keys(&layout, w));
+        let of_rows = wanted.iter().any(|w| matches!(w, Wanted::Column { place: ColumnPlace::Row(_), .. }));
+        Self {
+            spec,
+            layout,
+            rows_layout,
+            wanted,
+            residual_columns,
+            whole_keys,
+            of_rows,
+            blocks: Vec::new(),
+            view: None,
+            spans: VecDeque::new(),
+            scan: None,
+            batch_rows: 1,
+            locked: None,
+            kept: RefCell::new(None),
+            goal: u64::MAX,
+            given: 0,
+        }
     }
 
-    /// The view this execution reads by, taken at the first opening.
-    fn view(&mut self, cx: &Cx<'p, '_>) -> Result<ReadView, SqlError> {
+    /// The view this execution reads by, taken at the first opening. Reads under locks have it for what is shared.
+    fn view(&mut self, cx: &mut Cx<'p, '_>) -> Result<ReadView, SqlError> {
         if self.view.is_none() {
-            self.view = Some(cx.host.read_view(self.spec.table.database)?);
+            let database = self.spec.table.database;
+            let plan = self.spec.read_plan(cx)?;
+            if let ReadPlan::Locks { locks, gives_back } = plan {
+                // The transaction begins before the view: the view is to see what it changed before.
+                cx.host.txn(database)?;
+                self.locked = Some(LockedRead::new(locks, gives_back, self.spec.table.indexes[self.spec.index].tree));
+            }
+            let view = cx.host.read_view(database)?;
+            self.view = Some(if plan == ReadPlan::Uncommitted { view.uncommitted() } else { view });
         }
         Ok(self.view.clone().expect("taken above"))
+    }
+
+    /// The next rows of a read under locks, decoded; `None` at the end.
+    fn next_locked(&mut self, view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        let database = self.spec.table.database;
+        let mut locked = self.locked.take().expect("a read under locks");
+        let goal = usize::try_from(self.goal.saturating_sub(self.given)).unwrap_or(usize::MAX);
+        let look_up = self.rows_layout.is_some().then(|| (self.spec.table.rows().tree, &self.layout));
+        let mut spans = std::mem::take(&mut self.spans);
+        let next_span = || {
+            let span = if self.spec.backward { spans.pop_back() } else { spans.pop_front() };
+            span.map(|span| {
+                let one_row = self.is_one_row(&span);
+                (span, one_row)
+            })
+        };
+        let fetched = locked.fetch(cx.host.txn(database)?, goal, self.spec.backward, next_span, look_up);
+        self.spans = spans;
+        if !fetched.map_err(|error| cx.host.storage_error(database, error))? {
+            self.locked = Some(locked);
+            return Ok(None);
+        }
+        let blocks = [locked.block()];
+        self.locked = Some(locked);
+        self.kept.replace(None);
+        let decoded = self.decode_batch(&Fetched::new(&self.layout, &blocks, self.of_rows), view, cx);
+        let locked = self.locked.as_mut().expect("put back above");
+        let [block] = blocks;
+        locked.restore(block);
+        if let Some(kept) = self.kept.take() {
+            locked.give_back(cx.host.txn(database)?, &kept);
+        }
+        let batch = decoded.map_err(|failure| failure.to_sql(database, cx))?;
+        self.given += batch.rows as u64;
+        Ok(Some(batch))
+    }
+
+    /// Notes which rows the predicate keeps, for a read that gives the locks of the others back.
+    fn note_kept(&self, keep: &BooleanBuffer) {
+        if self.locked.is_some() {
+            self.kept.replace(Some(keep.clone()));
+        }
     }
 
     /// Whether `span` is one key of a unique first index.
@@ -94,37 +188,67 @@ impl<'p> TableScan<'p> {
             && span.to.as_ref().is_some_and(|to| *to == thawdb_types::key::range_end(&span.from))
     }
 
-    /// Blocks for the next batch; empty at the end.
-    fn fetch(&mut self, view: &ReadView) -> Result<Vec<RowBlock>, StorageError> {
+    /// The next span's scan, or the row that the span is; `None` at the end.
+    fn next_span(&mut self, view: &ReadView) -> Result<Option<Option<RowBlock>>, StorageError> {
         let tree = self.spec.table.indexes[self.spec.index].tree;
-        let (mut blocks, mut rows) = (Vec::new(), 0);
+        let Some(span) = (if self.spec.backward { self.spans.pop_back() } else { self.spans.pop_front() }) else { return Ok(None) };
+        if self.is_one_row(&span) {
+            return Ok(Some(view.get(tree, &span.from)?));
+        }
+        let direction = if self.spec.backward { ScanDirection::Backward } else { ScanDirection::Forward };
+        self.scan = Some(view.scan(tree, span.into_range(), direction)?);
+        Ok(Some(None))
+    }
+
+    /// Fills blocks for the next batch; returns how many, 0 at the end.
+    fn fetch(&mut self, view: &ReadView) -> Result<usize, StorageError> {
+        let (mut filled, mut rows) = (0, 0);
         while rows < self.batch_rows {
+            if filled == self.blocks.len() {
+                self.blocks.push(RowBlock::default());
+            }
             let Some(scan) = &mut self.scan else {
-                let Some(span) = (if self.spec.backward { self.spans.pop_back() } else { self.spans.pop_front() }) else { break };
-                if self.is_one_row(&span) {
-                    blocks.extend(view.get(tree, &span.from)?);
-                    rows += 1;
-                    continue;
+                match self.next_span(view)? {
+                    None => break,
+                    Some(None) => {}
+                    Some(Some(row)) => {
+                        self.blocks[filled] = row;
+                        (filled, rows) = (filled + 1, rows + 1);
+                    }
                 }
-                let direction = if self.spec.backward { ScanDirection::Backward } else { ScanDirection::Forward };
-                self.scan = Some(view.scan(tree, span.into_range(), direction)?);
                 continue;
             };
-            match scan.next_block()? {
-                Some(block) => {
-                    rows += block.len();
-                    blocks.push(std::mem::take(block));
-                }
-                None => self.scan = None,
+            let block = &mut self.blocks[filled];
+            if !scan.next_into(block)? {
+                self.scan = None;
+                continue;
             }
+            if self.whole_keys {
+                block.spell_keys();
+            }
+            (filled, rows) = (filled + 1, rows + block.len());
         }
         self.batch_rows = BATCH_ROWS;
-        Ok(blocks)
+        Ok(filled)
     }
 
     /// Rows of the next batch when no column is asked for.
     fn count(&mut self, view: &ReadView) -> Result<usize, StorageError> {
-        Ok(self.fetch(view)?.iter().map(RowBlock::len).sum())
+        let mut rows = 0;
+        while rows < self.batch_rows {
+            match &mut self.scan {
+                Some(scan) => match scan.next_count()? {
+                    Some(more) => rows += more,
+                    None => self.scan = None,
+                },
+                None => match self.next_span(view)? {
+                    Some(row) => rows += usize::from(row.is_some()),
+                    None => break,
+                },
+            }
+        }
+        self.batch_rows = COUNT_ROWS;
+        Ok(rows)
     }
 
     /// Rows of the table's own tree that the entries at `picks` point to.
@@ -139,33 +263,41 @@ impl<'p> TableScan<'p> {
             .collect()
     }
 
-    fn decode_batch(&mut self, blocks: &[RowBlock], view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<Batch, Failure> {
-        let rows: usize = blocks.iter().map(RowBlock::len).sum();
+    fn decode_batch(&self, fetched: &Fetched<'_>, view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<Batch, Failure> {
+        let rows = fetched.rows();
         let missing: ArrayRef = Arc::new(NullArray::new(rows));
         let mut columns: Vec<ArrayRef> = vec![missing; self.wanted.len()];
-        let mut picks: Option<Vec<(u32, u32)>> = None;
+        let mut kept = Kept::All;
         let residual_looks_up = self.residual_columns.iter().any(|at| self.is_elsewhere(*at));
         if let Some(residual) = self.spec.residual.filter(|_| !residual_looks_up) {
             for &at in &self.residual_columns {
-                columns[at] = decode(&self.layout, &self.wanted[at], blocks, None, view)?;
+                columns[at] = decode(&self.layout, &self.wanted[at], fetched, None, view)?;
             }
             let keep = select(residual, &Batch { columns: columns.clone(), rows }, cx)?;
-            if keep.count_set_bits() < rows {
-                for &at in &self.residual_columns {
-                    let only = Batch { columns: vec![columns[at].clone()], rows };
-                    columns[at] = only.filter(&keep).columns.remove(0);
-                }
-                picks = Some(picked(blocks, &keep));
+            self.note_kept(&keep);
+            kept = match keep.count_set_bits() {
+                0 => return Ok(Batch::new(columns.iter().map(|column| column.slice(0, 0)).collect(), 0)),
+                count if count == rows => Kept::All,
+                count if count * KEPT_SHARE >= rows && self.rows_layout.is_none() => Kept::Mask(keep),
+                _ => Kept::Picks(picked(fetched.blocks(), &keep), keep),
+            };
+        }
+        if let Kept::Picks(_, keep) = &kept {
+            for &at in &self.residual_columns {
+                let only = Batch { columns: vec![columns[at].clone()], rows };
+                columns[at] = only.filter(keep).columns.remove(0);
             }
         }
-        self.decode_rest(blocks, picks.as_deref(), &mut columns, residual_looks_up, view)?;
-        let batch = Batch::new(columns, picks.as_ref().map_or(rows, Vec::len));
-        match self.spec.residual.filter(|_| residual_looks_up) {
-            Some(residual) => {
+        self.decode_rest(fetched, kept.picks(), &mut columns, residual_looks_up, view)?;
+        let batch = Batch::new(columns, kept.picks().map_or(rows, <[_]>::len));
+        match (kept, self.spec.residual.filter(|_| residual_looks_up)) {
+            (_, Some(residual)) => {
                 let keep = select(residual, &batch, cx)?;
+                self.note_kept(&keep);
                 Ok(batch.filter(&keep))
             }
-            None => Ok(batch),
+            (Kept::Mask(keep), None) => Ok(batch.filter(&keep)),
+            _ => Ok(batch),
         }
     }
 
@@ -176,19 +308,21 @@ impl<'p> TableScan<'p> {
     /// Decodes every column that the residual predicate has not decoded yet.
     fn decode_rest(
         &self,
-        blocks: &[RowBlock],
+        fetched: &Fetched<'_>,
         picks: Option<&[(u32, u32)]>,
         columns: &mut [ArrayRef],
         all: bool,
         view: &ReadView,
     ) -> Result<(), ReadError> {
-        let found = match &self.rows_layout {
-            Some(_) => match picks {
-                Some(picks) => self.look_up(blocks, picks, view)?,
-                None => self.look_up(blocks, &every_row(blocks), view)?,
+        let found = match (&self.rows_layout, &self.locked) {
+            (Some(_), Some(locked)) => locked.looked_up(picks),
+            (Some(_), None) => match picks {
+                Some(picks) => self.look_up(fetched.blocks(), picks, view)?,
+                None => self.look_up(fetched.blocks(), &every_row(fetched.blocks()), view)?,
             },
-            None => Vec::new(),
+            (None, _) => Vec::new(),
         };
+        let found = Fetched::new(&self.layout, &found, false);
         for (at, wanted) in self.wanted.iter().enumerate() {
             if !all && self.residual_columns.contains(&at) {
                 continue;
@@ -198,10 +332,16 @@ impl<'p> TableScan<'p> {
                     let place = layout.place(self.spec.columns[at]);
                     decode(layout, &Wanted::Column { place, sql_type: *sql_type }, &found, None, view)?
                 }
-                _ => decode(&self.layout, wanted, blocks, picks, view)?,
+                _ => decode(&self.layout, wanted, fetched, picks, view)?,
             };
         }
         Ok(())
+    }
+
+    /// Whether this scan locks the rows themselves for update as it reads them.
+    pub(super) fn locks_rows(&self, cx: &Cx<'p, '_>) -> Result<bool, SqlError> {
+        let locks = matches!(self.spec.read_plan(cx)?, ReadPlan::Locks { locks, .. } if locks.keep);
+        Ok(locks && (self.spec.index == 0 || self.rows_layout.is_some()))
     }
 
     /// The newest state of one row as this scan would put it out; `None` if it lies outside the ranges or the residual
@@ -211,16 +351,17 @@ impl<'p> TableScan<'p> {
         let database = self.spec.table.database;
         let layout = TreeLayout::new(self.spec.table, 0);
         let blocks = [block];
+        let fetched = Fetched::new(&layout, &blocks, false);
         let mut columns = Vec::with_capacity(self.spec.columns.len());
         for &column in self.spec.columns {
             let wanted = match self.spec.table.columns.get(column) {
                 Some(definition) => Wanted::Column { place: layout.place(column), sql_type: definition.sql_type },
                 None => Wanted::Locator { of_secondary: false },
             };
-            columns.push(decode(&layout, &wanted, &blocks, None, &view).map_err(|e| cx.host.storage_error(database, e.0))?);
+            columns.push(decode(&layout, &wanted, &fetched, None, &view).map_err(|e| cx.host.storage_error(database, e.0))?);
         }
         let batch = Batch::new(columns, 1);
-        if !self.spec.ranges.is_empty() && !self.in_ranges(&layout, &blocks, &view, cx)? {
+        if !self.spec.ranges.is_empty() && !self.in_ranges(&layout, &fetched, &view, cx)? {
             return Ok(None);
         }
         match self.spec.residual {
@@ -230,14 +371,32 @@ impl<'p> TableScan<'p> {
     }
 
     /// Whether the row's key in the scan's index lies in the scan's ranges.
-    fn in_ranges(&self, layout: &TreeLayout, blocks: &[RowBlock], view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
+    fn in_ranges(&self, layout: &TreeLayout, row: &Fetched<'_>, view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
         let mut key = Vec::new();
         for (own, column) in self.layout.own_key().iter().zip(&self.layout.key_columns) {
             let wanted = Wanted::Column { place: layout.place(*column), sql_type: own.sql_type };
-            let value = decode(layout, &wanted, blocks, None, view).map_err(|e| cx.host.storage_error(self.spec.table.database, e.0))?;
+            let value = decode(layout, &wanted, row, None, view).map_err(|e| cx.host.storage_error(self.spec.table.database, e.0))?;
             thawdb_types::key::encode_array_value(&value, 0, own, &mut key);
         }
         Ok(spans(self.spec.ranges, self.layout.own_key(), cx)?.iter().any(|span| span.contains(&key)))
+    }
+}
+
+/// Which rows of a batch the residual predicate keeps.
+enum Kept {
+    All,
+    /// So many that all are decoded and then filtered.
+    Mask(BooleanBuffer),
+    /// So few that only they are decoded.
+    Picks(Vec<(u32, u32)>, BooleanBuffer),
+}
+
+impl Kept {
+    fn picks(&self) -> Option<&[(u32, u32)]> {
+        match self {
+            Self::Picks(picks, _) => Some(picks),
+            Self::All | Self::Mask(_) => None,
+        }
     }
 }
 
@@ -245,6 +404,28 @@ impl<'p> TableScan<'p> {
 enum Failure {
     Read(ReadError),
     Sql(SqlError),
+}
+
+impl Failure {
+    fn to_sql(self, database: DatabaseId, cx: &Cx<'_, '_>) -> SqlError {
+        match self {
+            Self::Read(error) => cx.host.storage_error(database, error.0),
+            Self::Sql(error) => error,
+        }
+    }
+}
+
+impl ScanSpec<'_> {
+    /// Whether and how this scan locks what it reads.
+    pub(super) fn read_plan(&self, cx: &Cx<'_, '_>) -> Result<ReadPlan, SqlError> {
+        if self.table.id < ObjectId(0) {
+            // A temporary table or table variable is its session's alone.
+            return Ok(ReadPlan::Versions);
+        }
+        let (level, versions) = cx.host.read_level(self.table.database)?;
+        let keyed = self.index != 0 || !self.table.indexes[0].keys.is_empty();
+        self.locking.plan(level, versions, keyed)
+    }
 }
 
 impl From<ReadError> for Failure {
@@ -302,6 +483,10 @@ impl<'p> Operator<'p> for TableScan<'p> {
         self.view(cx)?;
         self.scan = None;
         self.batch_rows = 1;
+        self.given = 0;
+        if let Some(locked) = &mut self.locked {
+            locked.begin_anew();
+        }
         self.spans = match self.spec.ranges {
             [] => VecDeque::from([Span::everything()]),
             ranges => spans(ranges, self.layout.own_key(), cx)?.into(),
@@ -309,23 +494,31 @@ impl<'p> Operator<'p> for TableScan<'p> {
         Ok(())
     }
 
+    fn row_goal(&mut self, rows: u64) {
+        self.goal = rows;
+    }
+
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         let database = self.spec.table.database;
         let view = self.view.clone().expect("opened before");
         loop {
             cx.host.check_cancelled()?;
+            if self.locked.is_some() {
+                match self.next_locked(&view, cx)? {
+                    Some(batch) if batch.rows == 0 => continue,
+                    other => return Ok(other),
+                }
+            }
             if self.wanted.is_empty() && self.spec.residual.is_none() {
                 let rows = self.count(&view).map_err(|e| cx.host.storage_error(database, e))?;
                 return Ok((rows > 0).then(|| Batch::new(Vec::new(), rows)));
             }
-            let blocks = self.fetch(&view).map_err(|e| cx.host.storage_error(database, e))?;
-            if blocks.is_empty() {
+            let filled = self.fetch(&view).map_err(|e| cx.host.storage_error(database, e))?;
+            if filled == 0 {
                 return Ok(None);
             }
-            let batch = self.decode_batch(&blocks, &view, cx).map_err(|failure| match failure {
-                Failure::Read(error) => cx.host.storage_error(database, error.0),
-                Failure::Sql(error) => error,
-            })?;
+            let fetched = Fetched::new(&self.layout, &self.blocks[..filled], self.of_rows);
+            let batch = self.decode_batch(&fetched, &view, cx).map_err(|failure| failure.to_sql(database, cx))?;
             if batch.rows > 0 {
                 return Ok(Some(batch));
             }

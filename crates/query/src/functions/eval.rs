@@ -2,6 +2,7 @@
 
 use crate::functions::call::Call;
 use crate::functions::{eval_date as date, eval_format as format, eval_math as math, eval_misc as misc, eval_text as text};
+use crate::json::functions as json;
 use thawdb_types::{Scalar, SqlError};
 
 /// Computes a call.
@@ -86,6 +87,9 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("FILE_IDEX", misc::ask_session),
     ("FILE_NAME", misc::ask_session),
     ("FLOOR", math::floor),
+    ("FOR JSON", json::for_json),
+    ("FOR JSON ROW", json::for_json_row),
+    ("FOR XML ROW", crate::xml::methods::for_xml_row),
     ("FORMAT", format::format),
     ("FORMATMESSAGE", misc::not_built),
     ("FULLTEXTSERVICEPROPERTY", misc::ask_session),
@@ -106,16 +110,18 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("INDEXPROPERTY", misc::ask_session),
     ("INDEX_COL", misc::ask_session),
     ("ISDATE", date::isdate),
-    ("ISJSON", misc::not_built),
+    ("ISJSON", json::isjson),
     ("ISNULL", misc::first_value),
     ("ISNUMERIC", misc::isnumeric),
     ("IS_MEMBER", misc::ask_session),
     ("IS_ROLEMEMBER", misc::ask_session),
     ("IS_SRVROLEMEMBER", misc::ask_session),
-    ("JSON_MODIFY", misc::not_built),
-    ("JSON_PATH_EXISTS", misc::not_built),
-    ("JSON_QUERY", misc::not_built),
-    ("JSON_VALUE", misc::not_built),
+    ("JSON_ARRAY", json::json_array),
+    ("JSON_MODIFY", json::json_modify),
+    ("JSON_OBJECT", json::json_object),
+    ("JSON_PATH_EXISTS", json::json_path_exists),
+    ("JSON_QUERY", json::json_query),
+    ("JSON_VALUE", json::json_value),
     ("LEAST", misc::least),
     ("LEFT", text::left),
     ("LEN", text::len),
@@ -129,6 +135,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("NCHAR", text::nchar),
     ("NEWID", misc::newid),
     ("NEWSEQUENTIALID", misc::newsequentialid),
+    ("NEXT VALUE FOR", misc::ask_session),
     ("NULLIF", misc::nullif),
     ("OBJECTPROPERTY", misc::ask_session),
     ("OBJECTPROPERTYEX", misc::ask_session),
@@ -199,6 +206,9 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("USER_ID", misc::ask_session),
     ("USER_NAME", misc::ask_session),
     ("XACT_STATE", misc::ask_session),
+    ("XML EXIST", crate::xml::methods::exist),
+    ("XML QUERY", crate::xml::methods::query),
+    ("XML VALUE", crate::xml::methods::value),
     ("YEAR", date::year),
 ];
 

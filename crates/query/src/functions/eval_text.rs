@@ -19,7 +19,7 @@ macro_rules! or_null {
         }
     };
 }
-pub(super) use or_null;
+pub(crate) use or_null;
 
 /// A count in the integer type of the call's result.
 fn count(call: &Call<'_>, value: usize) -> Scalar {
@@ -366,19 +366,6 @@ pub(super) fn string_escape(call: &Call<'_>) -> Result {
         return Err(message(8116, &[&"varchar", &2, &"STRING_ESCAPE"]));
     }
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '/' => out.push_str("\\/"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if (c as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
+    crate::json::escape_into(&mut out, text);
     Ok(Scalar::Text(out))
 }

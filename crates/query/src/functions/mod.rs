@@ -8,7 +8,14 @@ mod eval_math;
 mod eval_misc;
 mod eval_text;
 pub mod signature;
+pub(crate) mod table_valued;
 mod text;
+
+pub(crate) use eval_text::or_null;
 
 #[cfg(test)]
 mod tests;
+
+/// The name under which plans call functions of the user's: the database's and the function's number come first among the
+/// arguments.
+pub(crate) const USER_FUNCTION: &str = "USER FUNCTION";

@@ -72,5 +72,5 @@ fn derived_targets() {
     let error = |sql: &str| db.compile(sql).unwrap_err().number;
     assert_eq!(error("WITH d AS (SELECT DISTINCT city FROM customers) DELETE FROM d"), 4403);
     assert_eq!(error("WITH d AS (SELECT city, total FROM customers c JOIN orders o ON o.id = c.id) DELETE FROM d"), 4405);
-    assert_eq!(error("WITH d AS (SELECT id + 1 AS n, city FROM customers) UPDATE d SET n = 1"), 207);
+    assert_eq!(error("WITH d AS (SELECT id + 1 AS n, city FROM customers) UPDATE d SET n = 1"), 4406);
 }

@@ -4,10 +4,12 @@
 
 mod dml;
 mod errors;
+mod json;
 mod plans;
 mod random;
 mod rows;
 mod types;
+mod xml;
 
 use crate::compile::{CompileContext, Compiled, Settings, compile};
 use crate::context::SessionInfo;

@@ -19,6 +19,9 @@ use crate::ids::{PageId, TxnId};
 use crate::mini::{Handle, Mini};
 use crate::page::{Entry, PAGE_BYTES, PageBytes, PageOp, Slotted, header, op};
 
+/// Leaves of a tree with large parts that are cut off at once: a leaf names up to 500 of them.
+const CUT_LEAVES_LARGE: usize = 4;
+
 /// A new leaf and the key that leads to it.
 pub(crate) struct NewLeaf {
     pub(crate) page: PageId,
@@ -135,16 +138,20 @@ impl<'a> Tree<'a> {
     }
 
     /// Cuts off the leaves at the right end whose keys are all above `above`, as far as they hang under one node; false
-    /// when nothing is left to cut. Nobody else writes the tree.
-    pub(crate) fn cut_off_step(&self, above: Option<&[u8]>) -> Result<bool, StorageError> {
+    /// when nothing is left to cut. Nobody else writes the tree. References to the large parts of what is cut go to `freed`;
+    /// of a tree with such parts few leaves are cut at a time, since each part is named in the group.
+    pub(crate) fn cut_off_step(&self, above: Option<&[u8]>, freed: &mut Vec<u8>) -> Result<bool, StorageError> {
         let mut mini = self.begin();
         let (mut spine, last) = self.spine(&mut mini)?;
         let Some(node) = spine.pop() else {
             let view = Slotted(mini.page(last));
             let from = above.map_or(0, |above| view.search(above).map_or_else(|slot| slot, |slot| slot + 1));
             if from < view.len() {
+                let parts = large_parts(view, from);
                 mini.apply(last, PageOp::Truncate { from_slot: u16::try_from(from).expect("slots are few") })?;
+                mini.loosen(self.info.id, &parts);
                 mini.commit()?;
+                freed.extend_from_slice(&parts);
             }
             return Ok(false);
         };
@@ -162,17 +169,28 @@ impl<'a> Tree<'a> {
         if from == count {
             return Ok(false);
         }
+        let has_large = self.info.large_unit().is_some();
+        if has_large {
+            from = from.max(count.saturating_sub(CUT_LEAVES_LARGE));
+        }
         let children: Vec<PageId> = (from..count).map(|slot| child_at(view, slot)).collect::<Result<_, _>>()?;
         let before = header::left(&*self.store_read_latched(&mini, children[0], last)?);
         if before != PageId::NONE {
             let left = mini.latch(before)?;
             mini.apply(left, PageOp::SetRight(PageId::NONE))?;
         }
+        let mut parts = Vec::new();
         for child in &children {
+            if has_large {
+                let page = self.store_read_latched(&mini, *child, last)?;
+                parts.append(&mut large_parts(Slotted(&page), 0));
+            }
             mini.free(self.info.unit, *child)?;
         }
         self.shorten(&mut mini, &mut spine, node, from)?;
+        mini.loosen(self.info.id, &parts);
         mini.commit()?;
+        freed.append(&mut parts);
         Ok(true)
     }
 
@@ -216,6 +234,11 @@ impl<'a> Tree<'a> {
             }
         }
     }
+}
+
+/// References to the large parts of a leaf's entries from a slot on.
+fn large_parts(leaf: Slotted<'_>, from: usize) -> Vec<u8> {
+    (from..leaf.len()).flat_map(|slot| leaf.entry(slot).large_bytes.iter().copied()).collect()
 }
 
 /// A node's bytes under another page id.

@@ -4,7 +4,7 @@
 //! for ever and a leaf is not rewritten for the sake of a few bytes.
 //!
 //! Invariants: 1. no view, present or to come, reads another row from the new bytes than from the old. 2. Ghosts with
-//! large parts stay: their parts must be freed with them, which the cleaner does. No latches: the caller's leaf.
+//! large parts stay: their parts must be freed with them, which the cleaner does. 3. A ghost that is locked stays. No latches: the caller's leaf.
 
 use super::Settler;
 use crate::ids::TxnId;
@@ -23,9 +23,20 @@ enum Kept<'a> {
     Untagged(Entry<'a>),
 }
 
-fn kept<'a>(entry: &Entry<'a>, creator: u64, creator_settled: bool, settler: &dyn Settler, takes_large: bool) -> Kept<'a> {
+fn kept<'a>(
+    prefix: &[u8],
+    entry: &Entry<'a>,
+    (creator, creator_settled): (u64, bool),
+    settler: &dyn Settler,
+    takes_large: bool,
+) -> Kept<'a> {
     let version = Version::of(entry, creator);
-    if entry.ghost && (takes_large || entry.large_bytes.is_empty()) && settler.purges_ghosts() && settler.seen_by_all(version.writer) {
+    if entry.ghost
+        && (takes_large || entry.large_bytes.is_empty())
+        && settler.purges_ghosts()
+        && settler.seen_by_all(version.writer)
+        && !settler.ghost_is_locked(&[prefix, entry.suffix].concat())
+    {
         return Kept::Gone;
     }
     if entry.tag.is_some() && !entry.ghost && creator_settled && settler.seen_by_all(version.writer) {
@@ -55,7 +66,7 @@ fn cleaned(page: &PageBytes, settler: &dyn Settler, gain_bytes_min: usize, mut f
     let mut encoded: Vec<Vec<u8>> = Vec::with_capacity(leaf.len());
     for slot in 0..leaf.len() {
         let (entry, bytes) = (leaf.entry(slot), leaf.bytes(slot));
-        match kept(&entry, creator, creator_settled, settler, freed.is_some()) {
+        match kept(leaf.prefix(), &entry, (creator, creator_settled), settler, freed.is_some()) {
             Kept::Gone => {
                 gain += bytes.len() + SLOT_BYTES;
                 if let Some(freed) = &mut freed {

@@ -43,6 +43,8 @@ pub(crate) trait Settler {
     fn seen_by_all(&self, writer: u64) -> bool;
     /// Whether ghosts may go too.
     fn purges_ghosts(&self) -> bool;
+    /// Whether the ghost of this key must stay because somebody has locked it.
+    fn ghost_is_locked(&self, key: &[u8]) -> bool;
 }
 
 /// What `decide` says of an entry.
@@ -67,6 +69,11 @@ pub(crate) trait Editor {
         found: Result<usize, usize>,
         edit: &mut RowEdit,
     ) -> Result<Decision<Self::Outcome>, StorageError>;
+    /// Tells, before `decide`, of the leaf to the right if the edit itself has it latched: `decide` must not latch it again.
+    fn beside(&mut self, right: Option<&PageBytes>) -> Result<(), StorageError> {
+        let _ = right;
+        Ok(())
+    }
     /// Puts into the same group what belongs to the edit: version records, logical records.
     fn push(&mut self, mini: &mut Mini<'_>, edit: &mut RowEdit) -> Result<(), StorageError>;
     /// The group has been committed.
@@ -109,6 +116,7 @@ impl<'a> Tree<'a> {
             let leaf = self.leaf_for_write(&mut mini, Seek::Key(key))?;
             let found = Slotted(mini.page(leaf)).search(key);
             edit.clear();
+            editor.beside(None)?;
             let decision = editor.decide(mini.page(leaf), found, edit)?;
             if let Decision::Leave(outcome) = decision {
                 return Ok(outcome);
@@ -147,7 +155,8 @@ impl<'a> Tree<'a> {
             let neighbour = header::right(mini.page(leaf));
             if neighbour != PageId::NONE {
                 // Before the version page that `push` latches: pages of a tree come first, left to right.
-                mini.latch(neighbour)?;
+                let right = mini.latch(neighbour)?;
+                editor.beside(Some(mini.page(right)))?;
             }
             if let Some(image) = compact::compacted(mini.page(leaf), settler) {
                 mini.apply(leaf, PageOp::Image { lz4: &PageOp::compress(&image) })?;

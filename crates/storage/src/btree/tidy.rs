@@ -34,6 +34,7 @@ impl Tree<'_> {
         let mut parts = Vec::new();
         let Some(image) = compact::tidied(bytes, settler, &mut parts) else { return Ok(None) };
         mini.apply(leaf, PageOp::Image { lz4: &PageOp::compress(&image) })?;
+        mini.loosen(self.info.id, &parts);
         mini.commit()?;
         freed.append(&mut parts);
         Ok(Slotted(&image).is_empty().then_some(key))

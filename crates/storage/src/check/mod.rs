@@ -20,7 +20,7 @@ mod tree;
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::hash::key_hash;
-use crate::ids::{LargeRef, PageId, TreeId};
+use crate::ids::{PageId, TreeId};
 use crate::page::{PageType, Slotted, header};
 use crate::units::{TreeInfo, UnitKind};
 use crate::versions::version::decode_record;
@@ -98,6 +98,15 @@ impl EntrySum {
     }
 }
 
+/// Pages of trees, values and versions, counted from both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageCounts {
+    /// In use by the maps.
+    pub allocated: u64,
+    /// Led to by a tree, a row, a version or the list of loose parts.
+    pub reached: u64,
+}
+
 #[derive(Default)]
 struct Findings {
     list: Vec<Finding>,
@@ -129,19 +138,37 @@ impl Database {
     pub fn check(&self) -> Result<Vec<Finding>, StorageError> {
         let mut findings = Findings::default();
         let mut reached = Reached::default();
-        let units = self.check_units(&mut findings)?;
-        for info in units.iter().filter(|info| info.kind == UnitKind::Tree) {
-            tree::check(self, info, &mut reached, &mut findings);
-        }
-        for info in units.iter().filter(|info| info.kind == UnitKind::Versions) {
-            self.check_segment(info, &units, &mut reached, &mut findings)?;
-        }
-        for (tree, refs) in self.cleaner.large_waiting() {
-            tree::reach_large(self, tree, &refs, None, &mut reached, &mut findings);
-        }
+        let units = self.reach(&mut reached, &mut findings)?;
         maps::check(self, &units, &reached, &mut findings)?;
         findings.list.sort_by(|a, b| (a.page, a).cmp(&(b.page, b)));
         Ok(findings.list)
+    }
+
+    /// Goes from the units tree to everything that something leads to.
+    fn reach(&self, reached: &mut Reached, findings: &mut Findings) -> Result<Vec<TreeInfo>, StorageError> {
+        let units = self.check_units(findings)?;
+        for info in units.iter().filter(|info| info.kind == UnitKind::Tree) {
+            tree::check(self, info, reached, findings);
+        }
+        for info in units.iter().filter(|info| info.kind == UnitKind::Versions) {
+            self.check_segment(info, &units, reached, findings)?;
+        }
+        self.check_loose(&units, reached, findings);
+        Ok(units)
+    }
+
+    /// How many pages the maps say are in use by trees, values and versions, and how many something leads to.
+    pub fn page_counts(&self) -> Result<PageCounts, StorageError> {
+        let mut findings = Findings::default();
+        let mut reached = Reached::default();
+        let units = self.reach(&mut reached, &mut findings)?;
+        let mut allocated = 0;
+        for info in &units {
+            for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
+                allocated += crate::units::pages_of(&self.store, unit)?.len() as u64;
+            }
+        }
+        Ok(PageCounts { allocated, reached: reached.pages.len() as u64 })
     }
 
     /// Checks one tree's pages, order, versions and large parts; its maps are [`Self::check`]'s.
@@ -170,6 +197,20 @@ impl Database {
         Ok(units)
     }
 
+    /// Loose parts of a tree that is gone went with it.
+    fn check_loose(&self, units: &[TreeInfo], reached: &mut Reached, findings: &mut Findings) {
+        for (root, tree) in self.store.loose.all() {
+            if units.iter().all(|unit| unit.id != tree) {
+                continue;
+            }
+            let mut pages = Vec::new();
+            match crate::large::loose_pages(&self.store, tree, root, &mut |page| pages.push(page)) {
+                Ok(()) => pages.into_iter().for_each(|page| reached.add(page, tree, findings)),
+                Err(error) => findings.add(FindingKind::LargePart, Some(tree), root, None, error.to_string()),
+            }
+        }
+    }
+
     fn check_segment(
         &self,
         info: &TreeInfo,
@@ -194,7 +235,7 @@ impl Database {
                 match decode_record(Slotted(&copy).bytes(slot)) {
                     Err(why) => findings.add(FindingKind::Version, Some(info.id), page, Some(slot), why),
                     Ok((key, version)) if !key.restored && units.iter().any(|unit| unit.id.0 == key.tree) => {
-                        tree::reach_large(self, TreeId(key.tree), version.large, None, reached, findings);
+                        tree::reach_large(self, TreeId(key.tree), version.large, (page, slot), reached, findings);
                     }
                     Ok(_) => {}
                 }
@@ -202,9 +243,4 @@ impl Database {
         }
         Ok(())
     }
-}
-
-/// The references in a run of them.
-fn references(bytes: &[u8]) -> impl Iterator<Item = LargeRef> + '_ {
-    bytes.chunks_exact(size_of::<LargeRef>()).map(|part| LargeRef(part.try_into().expect("chunks of sixteen")))
 }

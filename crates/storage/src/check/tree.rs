@@ -4,9 +4,9 @@
 //! and siblings are checked in one pass over the level, and a wrong sibling pointer cannot lead the walk astray.
 //! Rows of aborted transactions count like others: they are there until they are given back.
 
-use super::{FindingKind, Findings, Reached, references};
+use super::{FindingKind, Findings, Reached};
 use crate::database::Database;
-use crate::ids::{PageId, TreeId};
+use crate::ids::{LargeRef, PageId, TreeId};
 use crate::page::{PageBytes, PageType, Slotted, header, verify};
 use crate::units::TreeInfo;
 use crate::versions::store::VersionStore;
@@ -131,7 +131,7 @@ fn check_rows(database: &Database, info: &TreeInfo, page: &PageBytes, reached: &
     for slot in 0..view.len() {
         let entry = view.entry(slot);
         let version = Version::of(&entry, creator);
-        reach_large(database, info.id, version.large, Some((id, slot)), reached, findings);
+        reach_large(database, info.id, version.large, (id, slot), reached, findings);
         if version.pointer == SAME && !version.ghost {
             findings.add(FindingKind::Version, Some(info.id), id, Some(slot), "a row that lives points to itself as the version before");
         }
@@ -159,18 +159,16 @@ pub(super) fn reach_large(
     database: &Database,
     tree: TreeId,
     refs: &[u8],
-    place: Option<(PageId, usize)>,
+    (page, slot): (PageId, usize),
     reached: &mut Reached,
     findings: &mut Findings,
 ) {
-    for part in references(refs) {
+    for part in LargeRef::all(refs) {
         let mut pages = Vec::new();
         let outcome = crate::large::pages(&database.store, part, &mut |page| pages.push(page));
-        match (outcome, place) {
-            (Ok(()), _) => pages.into_iter().for_each(|page| reached.add(page, tree, findings)),
-            (Err(error), Some((page, slot))) => findings.add(FindingKind::LargePart, Some(tree), page, Some(slot), error.to_string()),
-            // A dead version's part may have been freed before a crash that came before its segment went.
-            (Err(_), None) => {}
+        match outcome {
+            Ok(()) => pages.into_iter().for_each(|page| reached.add(page, tree, findings)),
+            Err(error) => findings.add(FindingKind::LargePart, Some(tree), page, Some(slot), error.to_string()),
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Segments of the version store: made, and freed with the large parts of the versions they held.
+//! Segments of the version store: made, and freed after the large parts of the versions they held were taken from them.
 //!
 //! A record's large parts are dead with the segment, unless the version was given back to its leaf: after the pusher
 //! committed, the version is history; after it aborted, versions of others were restored (and marked so), and its own
 //! intermediate versions are dead.
 //!
-//! Invariants: as of `cleaner`. Latches: one page at a time. Failure: freeing is tried again from the start; a part whose
-//! root page is gone already is skipped, since a crash may have come between the part and the segment.
+//! Invariants: as of `cleaner`; a record whose parts were taken is marked in the same group, as one given back is, so that
+//! they are taken once. Latches: one page at a time. Failure: freeing is tried again from the start.
 
 use crate::btree::{Decision, EditKind, Editor, RowEdit};
 use crate::database::Database;
 use crate::error::StorageError;
-use crate::ids::{LargeRef, PageId, TreeId, TxnId};
+use crate::ids::{PageId, TreeId, TxnId};
 use crate::mini::{Mini, UnitSpec};
 use crate::page::{PageBytes, PageType, Slotted, VersionTag, header};
 use crate::space::Unit;
 use crate::units::{TreeInfo, UNIT_ROW_BYTES, UnitKind, unit_key};
-use crate::versions::store::Segment;
+use crate::versions::store::{Segment, VersionStore};
 use crate::versions::version;
 use std::sync::atomic::Ordering;
 
@@ -95,40 +95,36 @@ impl Database {
     fn free_segment(&self, segment: &Segment) -> Result<(), StorageError> {
         if segment.has_large.load(Ordering::Acquire) {
             for page in self.unit_pages(segment.unit, segment.tree)? {
-                self.free_large_of(page, segment.tree)?;
+                self.loosen_large_of(page, segment.tree)?;
             }
         }
         self.free_unit(segment.unit, segment.tree)?;
         self.remove_unit_row(segment.tree)
     }
 
-    /// Frees the large parts of the dead versions on a page of the store.
-    fn free_large_of(&self, page: PageId, segment: TreeId) -> Result<(), StorageError> {
-        let copy = *self.store.read(page)?;
-        if header::page_type(&copy) != Some(PageType::Version) || header::tree(&copy) != segment {
+    /// Takes the large parts of the dead versions on a page of the store from them, to be freed.
+    fn loosen_large_of(&self, page: PageId, segment: TreeId) -> Result<(), StorageError> {
+        let mut mini = Mini::begin(&self.store, TxnId(0)).finishing();
+        let latched = mini.latch(page)?;
+        let bytes = mini.page(latched);
+        if header::page_type(bytes) != Some(PageType::Version) || header::tree(bytes) != segment {
             return Ok(());
         }
-        let records = Slotted(&copy);
+        let records = Slotted(bytes);
+        let mut dead: Vec<(u64, TreeId, Vec<u8>)> = Vec::new();
         for slot in 0..records.len() {
-            let number = u16::try_from(slot).expect("slots are few");
-            let damaged = |why| version::damaged(version::pointer(page, number), why);
-            let (key, old) = version::decode_record(records.bytes(slot)).map_err(damaged)?;
-            if key.restored || old.large.is_empty() {
-                continue;
-            }
-            let info = match self.tree(TreeId(key.tree), 0) {
-                Ok(info) => info,
-                Err(StorageError::NotFound(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            for part in old.large.chunks_exact(size_of::<LargeRef>()) {
-                match crate::large::free(self, &info, LargeRef(part.try_into().expect("chunks of sixteen"))) {
-                    // Freed before a crash that came before the segment went.
-                    Err(StorageError::Damage { .. }) => {}
-                    other => other?,
-                }
+            let pointer = version::pointer(page, u16::try_from(slot).expect("slots are few"));
+            let (key, old) = version::decode_record(records.bytes(slot)).map_err(|why| version::damaged(pointer, why))?;
+            if !key.restored && !old.large.is_empty() {
+                dead.push((pointer, TreeId(key.tree), old.large.to_vec()));
             }
         }
+        for (pointer, tree, parts) in &dead {
+            VersionStore::mark_restored(&mut mini, *pointer)?;
+            mini.loosen(*tree, parts);
+        }
+        mini.commit()?;
+        self.cleaner.free_large(dead.into_iter().map(|(_, tree, parts)| (tree, parts)).collect());
         Ok(())
     }
 }

@@ -10,7 +10,7 @@
 //! aborted transaction is freed before its row goes. Latches: one leaf at a time. Failure: the sweep begins anew.
 
 use super::each_leaf;
-use crate::btree::{Decision, Editor, RowEdit};
+use crate::btree::{Decision, EditKind, Editor, RowEdit};
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
@@ -35,9 +35,16 @@ pub(super) struct Sweep {
 }
 
 /// Gives a row of an aborted writer back.
-struct GiveBack<'a> {
-    database: &'a Database,
-    freed: &'a mut Vec<u8>,
+pub(super) struct GiveBack<'a> {
+    pub(super) database: &'a Database,
+    pub(super) tree: TreeId,
+    pub(super) freed: &'a mut Vec<u8>,
+}
+
+fn key_at(page: &PageBytes, slot: usize) -> Vec<u8> {
+    let mut key = Vec::new();
+    Slotted(page).key(slot, &mut key);
+    key
 }
 
 impl Editor for GiveBack<'_> {
@@ -51,11 +58,15 @@ impl Editor for GiveBack<'_> {
             return Ok(Decision::Leave(()));
         }
         give_back(self.database, &version, creator, edit)?;
+        if edit.kind == EditKind::Remove && self.database.ghost_is_locked(header::tree(page), &key_at(page, slot)) {
+            // Its lock may stand for the gap below it: the sweep begins anew later.
+            return Err(StorageError::LockTimeout);
+        }
         Ok(Decision::Apply(()))
     }
 
     fn push(&mut self, mini: &mut Mini<'_>, edit: &mut RowEdit) -> Result<(), StorageError> {
-        push_versions(self.database, mini, edit, TxnId(0), false)
+        push_versions(self.database, mini, edit, self.tree, TxnId(0), false)
     }
 
     fn done(&mut self, _leaf: PageId, edit: &RowEdit) {
@@ -67,7 +78,10 @@ impl Database {
     /// A piece of the sweep, begun if there is reason to; true if there is more.
     pub(super) fn sweep_turn(&self, sweep: &mut Option<Sweep>) -> Result<bool, StorageError> {
         if sweep.is_none() {
-            let aborted = self.commits.aborted();
+            let mut aborted = self.commits.aborted();
+            for txn in self.cleaner.deferred() {
+                aborted.remove(&txn);
+            }
             if aborted.is_empty() {
                 return Ok(false);
             }
@@ -93,7 +107,7 @@ impl Database {
         }
     }
 
-    fn forget_aborted(&self, txns: &[u64]) -> Result<(), StorageError> {
+    pub(super) fn forget_aborted(&self, txns: &[u64]) -> Result<(), StorageError> {
         let mut mini = Mini::begin(&self.store, TxnId(0)).finishing();
         for txn in txns {
             mini.log_only(&TxnRecord::Reverted(TxnId(*txn)).encode());
@@ -152,7 +166,7 @@ impl Database {
             if info.id == Self::UNITS_TREE {
                 self.free_aborted_tree(key)?;
             }
-            let mut editor = GiveBack { database: self, freed: &mut freed };
+            let mut editor = GiveBack { database: self, tree: info.id, freed: &mut freed };
             let tree = crate::btree::Tree { finishing: true, ..self.system_tree(info) };
             tree.edit(key, &mut edit, &self.settler(info.id), &mut editor)?;
         }

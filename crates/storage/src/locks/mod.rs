@@ -1,24 +1,31 @@
 //! Logical locks: who may do what to an object, a page, a key or a name, and who waits for whom.
 //!
 //! ```text
-//!   owner ── acquire(resource, mode) ──> partition by hash of resource
-//!                                         entry: granted [(owner, mode)...]  queue: conversions first, then FIFO
-//!   wait:  queue ──> wait table ──> search of the wait-for graph ──> victim | sleep until granted
+//!   party (a session) ─┬─ owner (its object locks) ── acquire(resource, mode) ──> partition by hash of resource
+//!                      └─ owner (its transaction)          entry: granted [(owner, mode)...]  queue: conversions, then FIFO
+//!   wait:  queue ──> sleep ──> still waiting: wait table ──> search of the wait-for graph ──> victim | sleep until granted
 //! ```
+//! A party is who can do one thing at a time: its owners never wait for each other, and the wait-for graph has parties as
+//! nodes. So a circle through a row, a table and a name given by sp_getapplock is one circle.
+//!
 //! Invariants:
-//! 1. All granted modes of a resource are compatible, owner by owner (`grantable`, asserted in `Entry::grant`).
-//! 2. A request waits behind every earlier one that waits, except that a conversion waits behind conversions only.
-//! 3. A cycle of waiters has a victim: the last to wait enters the wait table before it searches, and searches are
-//!    serialised by that table's mutex (`deadlock::search`).
+//! 1. All granted modes of a resource are compatible, party by party (asserted in `Entry::grant`).
+//! 2. A request waits behind every earlier one that waits, except that who holds something there already (a conversion)
+//!    waits behind conversions only.
+//! 3. A cycle of waiters has a victim: the last of them to enter the wait table searches after entering it, and searches
+//!    are serialised by that table's mutex (`deadlock::search`). A waiter enters when its first sleep has not been enough,
+//!    so that short waits touch nothing but their partition.
 //! 4. An owner's `held` map equals what the entries grant it (only `LockManager` writes either).
 //!
 //! Locks: LOCK_WAITS (rank 1) before one LOCK_HASH partition (rank 1); LOCK_CELL last. Callers hold no latch: a wait
-//! may last for ever. Failure: `Deadlock` (1205), `LockTimeout` (1222), `Cancelled`; the request is gone on return and
-//! what was held stays held. It does not escalate by itself and does not know what an object is.
+//! may last for ever; only `is_locked` may be asked under one, since it tries. Failure: `Deadlock` (1205), `LockTimeout`
+//! (1222), `Cancelled`; the request is gone on return and what was held stays held. It does not escalate by itself and
+//! does not know what an object is.
 //!
 //! Further reading: Gray, Reuter, Transaction Processing, chapter 8 (lock manager), whose conversion rule this follows.
 
 mod deadlock;
+mod entry;
 mod mode;
 
 #[cfg(test)]
@@ -28,24 +35,25 @@ pub use mode::LockMode;
 
 use crate::error::StorageError;
 use crate::hash::FastHash;
+use entry::{Partition, Verdict, WaitCell, Waiter};
 use observe::cancel::CancelToken;
-use observe::sync::{Condvar, LockClass, Mutex, MutexGuard};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use observe::sync::{LockClass, Mutex, MutexGuard};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use thawdb_device::Env;
 use thawdb_observe as observe;
 
 static LOCK_HASH: LockClass = LockClass::new("LOCK_HASH", 1);
 static LOCK_WAITS: LockClass = LockClass::new("LOCK_WAITS", 1);
-static LOCK_CELL: LockClass = LockClass::new("LOCK_CELL", 5);
-
 /// A power of two well above the cores of large machines, so that two threads seldom meet in one.
 const PARTITION_COUNT: usize = 128;
 /// How long a waiter without a time limit sleeps before it looks at its verdict again, woken or not.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
+/// How long a waiter sleeps before it looks for a deadlock: longer than nearly all waits, too short to be felt in one.
+const SEARCH_AFTER: Duration = Duration::from_millis(5);
 
 /// What kind of thing a resource is, as `sys.dm_tran_locks.resource_type` groups them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,10 +87,30 @@ pub struct Resource {
     pub item: u64,
 }
 
+/// One who can wait for one thing at a time: a session, by its number, or a transaction of no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Party(u32);
+
+impl Party {
+    /// Session numbers are below; others are made up.
+    const SESSIONS_END: u32 = 1 << 16;
+
+    /// The party that is a session.
+    pub fn session(id: i16) -> Self {
+        Self(u32::from(id.unsigned_abs()))
+    }
+
+    /// The session it is, if it is one.
+    pub fn session_id(self) -> Option<i32> {
+        (self.0 < Self::SESSIONS_END).then_some(self.0.cast_signed())
+    }
+}
+
 /// One who holds locks: a transaction, or a session for locks that outlive it.
 #[derive(Debug)]
 pub struct LockOwner {
     id: u64,
+    party: Party,
     held: HashMap<Resource, LockMode, FastHash>,
 }
 
@@ -90,6 +118,11 @@ impl LockOwner {
     /// Its number in the lock table.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Who it is part of.
+    pub fn party(&self) -> Party {
+        self.party
     }
 
     /// The mode held on a resource.
@@ -132,6 +165,8 @@ pub enum LockStatus {
 pub struct LockInfo {
     /// The resource.
     pub resource: Resource,
+    /// Who holds it or waits.
+    pub party: Party,
     /// Number of the owner.
     pub owner: u64,
     /// Mode held or asked for.
@@ -140,121 +175,14 @@ pub struct LockInfo {
     pub status: LockStatus,
 }
 
-struct Granted {
-    owner: u64,
-    mode: LockMode,
-}
-
-struct Waiter {
-    owner: u64,
-    mode: LockMode,
-    converts: bool,
-    cell: Arc<WaitCell>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Waiting,
-    Granted,
-    Victim,
-}
-
-struct WaitCell {
-    verdict: Mutex<Verdict>,
-    changed: Condvar,
-}
-
-impl WaitCell {
-    fn settle(&self, verdict: Verdict) {
-        let mut now = self.verdict.lock();
-        if *now == Verdict::Waiting {
-            *now = verdict;
-        }
-        self.changed.notify_all();
-    }
-}
-
-/// The first grant is kept inline: nearly all entries have one owner and nobody waiting.
-#[derive(Default)]
-struct Entry {
-    first: Option<Granted>,
-    more: Option<Box<More>>,
-}
-
-#[derive(Default)]
-struct More {
-    granted: Vec<Granted>,
-    queue: VecDeque<Waiter>,
-}
-
-impl Entry {
-    fn granted(&self) -> impl Iterator<Item = &Granted> {
-        self.first.iter().chain(self.more.iter().flat_map(|more| &more.granted))
-    }
-
-    fn queue(&self) -> impl Iterator<Item = &Waiter> {
-        self.more.iter().flat_map(|more| &more.queue)
-    }
-
-    fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
-    }
-
-    fn compatible_with_others(&self, owner: u64, mode: LockMode) -> bool {
-        self.granted().all(|granted| granted.owner == owner || granted.mode.compatible(mode))
-    }
-
-    fn grant(&mut self, owner: u64, mode: LockMode) {
-        debug_assert!(self.compatible_with_others(owner, mode), "granted modes are compatible");
-        if let Some(granted) =
-            self.first.iter_mut().chain(self.more.iter_mut().flat_map(|more| &mut more.granted)).find(|g| g.owner == owner)
-        {
-            granted.mode = mode;
-        } else if self.first.is_none() {
-            self.first = Some(Granted { owner, mode });
-        } else {
-            self.more().granted.push(Granted { owner, mode });
-        }
-    }
-
-    fn enqueue(&mut self, waiter: Waiter) {
-        let queue = &mut self.more().queue;
-        let place = if waiter.converts { queue.iter().take_while(|w| w.converts).count() } else { queue.len() };
-        queue.insert(place, waiter);
-    }
-
-    fn revoke(&mut self, owner: u64) {
-        if self.first.as_ref().is_some_and(|granted| granted.owner == owner) {
-            self.first = self.more.as_mut().and_then(|more| more.granted.pop());
-        } else if let Some(more) = &mut self.more {
-            more.granted.retain(|granted| granted.owner != owner);
-        }
-    }
-
-    /// Grants from the front of the queue as far as modes allow.
-    fn serve_queue(&mut self) {
-        while let Some(next) = self.more.as_ref().and_then(|more| more.queue.front()) {
-            if !self.compatible_with_others(next.owner, next.mode) {
-                return;
-            }
-            let waiter = self.more().queue.pop_front().expect("seen above");
-            self.grant(waiter.owner, waiter.mode);
-            waiter.cell.settle(Verdict::Granted);
-        }
-    }
-
-    fn is_unused(&self) -> bool {
-        self.first.is_none() && self.more.as_ref().is_none_or(|more| more.granted.is_empty() && more.queue.is_empty())
-    }
-}
-
-type Partition = HashMap<Resource, Entry, FastHash>;
-
 /// One who sleeps in a queue.
 struct Sleeper {
+    owner: u64,
     resource: Resource,
     deadlock_priority: i8,
     cost: u64,
+    /// Its place among all waits, in order of their beginnings.
+    wait: u64,
     cell: Arc<WaitCell>,
 }
 
@@ -283,8 +211,10 @@ fn wait_kind(mode: LockMode) -> observe::wait::WaitKind {
 pub struct LockManager {
     env: Env,
     partitions: Vec<Mutex<Partition>>,
-    sleepers: Mutex<BTreeMap<u64, Sleeper>>,
+    sleepers: Mutex<BTreeMap<Party, Sleeper>>,
     owner_next: AtomicU64,
+    party_next: AtomicU32,
+    wait_next: AtomicU64,
     deadlock_count: AtomicU64,
 }
 
@@ -296,14 +226,22 @@ impl LockManager {
             partitions: (0..PARTITION_COUNT).map(|_| Mutex::new(&LOCK_HASH, Partition::default())).collect(),
             sleepers: Mutex::new(&LOCK_WAITS, BTreeMap::new()),
             owner_next: AtomicU64::new(1),
+            party_next: AtomicU32::new(Party::SESSIONS_END),
+            wait_next: AtomicU64::new(0),
             deadlock_count: AtomicU64::new(0),
         }
     }
 
-    /// A new owner, holding nothing. It must be given to [`Self::release_all`] before it is dropped.
+    /// A new owner that is a party of its own.
     pub fn owner(&self) -> LockOwner {
+        // Relaxed: only uniqueness matters. After 2^32 owners numbers come again, long after their first bearers ended.
+        self.owner_of(Party(self.party_next.fetch_add(1, Ordering::Relaxed).max(Party::SESSIONS_END)))
+    }
+
+    /// A new owner, holding nothing. It must be given to [`Self::release_all`] before it is dropped.
+    pub fn owner_of(&self, party: Party) -> LockOwner {
         // Relaxed: only uniqueness matters.
-        LockOwner { id: self.owner_next.fetch_add(1, Ordering::Relaxed), held: HashMap::default() }
+        LockOwner { id: self.owner_next.fetch_add(1, Ordering::Relaxed), party, held: HashMap::default() }
     }
 
     /// Deadlocks resolved so far.
@@ -311,10 +249,14 @@ impl LockManager {
         self.deadlock_count.load(Ordering::Relaxed)
     }
 
-    fn partition(&self, resource: Resource) -> MutexGuard<'_, Partition> {
+    fn partition_of(&self, resource: Resource) -> &Mutex<Partition> {
         let hash = FastHash.hash_one(resource);
         // The low bits choose the bucket within the map; the partition takes others.
-        self.partitions[(hash >> 40) as usize % PARTITION_COUNT].lock()
+        &self.partitions[(hash >> 40) as usize % PARTITION_COUNT]
+    }
+
+    fn partition(&self, resource: Resource) -> MutexGuard<'_, Partition> {
+        self.partition_of(resource).lock()
     }
 
     /// Takes `mode` on `resource` in addition to what the owner holds there, waiting as `wait` says.
@@ -324,24 +266,28 @@ impl LockManager {
         if held == Some(wanted) {
             return Ok(());
         }
-        let cell = {
+        let (cell, blocker) = {
             let mut partition = self.partition(resource);
             let entry = partition.entry(resource).or_default();
-            let must_queue = held.is_none() && entry.queue().next().is_some();
-            if !must_queue && entry.compatible_with_others(owner.id, wanted) {
-                entry.grant(owner.id, wanted);
+            let converts = held.is_some() || entry.party_holds(owner.party);
+            let must_queue = !converts && entry.queue().next().is_some();
+            if !must_queue && entry.compatible_with_others(owner.party, wanted) {
+                entry.grant(owner, wanted);
                 owner.held.insert(resource, wanted);
                 return Ok(());
             }
             if wait.timeout == Some(Duration::ZERO) {
                 return Err(StorageError::LockTimeout);
             }
-            let cell = Arc::new(WaitCell { verdict: Mutex::new(&LOCK_CELL, Verdict::Waiting), changed: Condvar::new() });
-            entry.enqueue(Waiter { owner: owner.id, mode: wanted, converts: held.is_some(), cell: cell.clone() });
-            cell
+            let blocker = entry.blockers(owner.party, owner.id, wanted).next();
+            // Relaxed: the partition orders those who wait for one thing, others need no order.
+            let cell = Arc::new(WaitCell::new(self.wait_next.fetch_add(1, Ordering::Relaxed)));
+            entry.enqueue(Waiter { owner: owner.id, party: owner.party, mode: wanted, converts, cell: cell.clone() });
+            (cell, blocker)
         };
         let waiting = observe::wait::enter(wait_kind(wanted));
-        let outcome = self.sleep(owner.id, resource, &cell, wait);
+        waiting.blocked_by(blocker.and_then(Party::session_id));
+        let outcome = self.sleep(owner, resource, &cell, wait);
         drop(waiting);
         match outcome {
             Ok(()) => {
@@ -357,48 +303,51 @@ impl LockManager {
         }
     }
 
-    fn sleep(&self, owner: u64, resource: Resource, cell: &Arc<WaitCell>, wait: LockWait<'_>) -> Result<(), StorageError> {
-        {
-            let mut sleepers = self.sleepers.lock();
-            sleepers.insert(owner, Sleeper { resource, deadlock_priority: wait.deadlock_priority, cost: wait.cost, cell: cell.clone() });
-            self.resolve_deadlocks(&sleepers, owner);
-        }
-        let outcome = self.sleep_in(cell, wait);
-        self.sleepers.lock().remove(&owner);
-        outcome
-    }
-
-    fn sleep_in(&self, cell: &Arc<WaitCell>, wait: LockWait<'_>) -> Result<(), StorageError> {
+    /// Sleeps until the request is granted or given up; enters the wait table if a first short sleep is not enough.
+    fn sleep(&self, owner: &LockOwner, resource: Resource, cell: &Arc<WaitCell>, wait: LockWait<'_>) -> Result<(), StorageError> {
         let _wake_on_cancel = wait.cancel.map(|token| {
             let cell = cell.clone();
-            token.on_cancel(move || {
-                // Under the mutex, so that it does not fall between a look at the token and going to sleep.
-                let _verdict = cell.verdict.lock();
-                cell.changed.notify_all();
-            })
+            token.on_cancel(move || cell.wake())
         });
         let start_ns = self.env.clock.monotonic_ns();
-        let mut verdict = cell.verdict.lock();
-        loop {
-            match *verdict {
-                Verdict::Granted => return Ok(()),
-                Verdict::Victim => return Err(StorageError::Deadlock),
+        let mut entered = false;
+        let outcome = loop {
+            match cell.verdict() {
+                Verdict::Granted => break Ok(()),
+                Verdict::Victim => break Err(StorageError::Deadlock),
                 Verdict::Waiting => {}
             }
             if wait.cancel.is_some_and(|token| token.check().is_err()) {
-                return Err(StorageError::Cancelled);
+                break Err(StorageError::Cancelled);
             }
-            let waited = Duration::from_nanos(self.env.clock.monotonic_ns() - start_ns);
+            let waited = Duration::from_nanos(self.env.clock.monotonic_ns().saturating_sub(start_ns));
+            let slice = if entered { WAIT_SLICE } else { SEARCH_AFTER };
             let slice = match wait.timeout {
-                None => WAIT_SLICE,
-                Some(timeout) if waited >= timeout => return Err(StorageError::LockTimeout),
-                Some(timeout) => WAIT_SLICE.min(timeout - waited),
+                None => slice,
+                Some(timeout) if waited >= timeout => break Err(StorageError::LockTimeout),
+                Some(timeout) => slice.min(timeout - waited),
             };
-            cell.changed.wait_for(&mut verdict, slice);
+            cell.wait_for(slice, wait.cancel);
+            if !entered && cell.verdict() == Verdict::Waiting {
+                entered = true;
+                self.enter_wait_table(owner, resource, cell, wait);
+            }
+        };
+        if entered {
+            self.sleepers.lock().remove(&owner.party);
         }
+        outcome
     }
 
-    fn resolve_deadlocks(&self, sleepers: &BTreeMap<u64, Sleeper>, start: u64) {
+    fn enter_wait_table(&self, owner: &LockOwner, resource: Resource, cell: &Arc<WaitCell>, wait: LockWait<'_>) {
+        let LockWait { deadlock_priority, cost, .. } = wait;
+        let sleeper = Sleeper { owner: owner.id, resource, deadlock_priority, cost, wait: cell.number, cell: cell.clone() };
+        let mut sleepers = self.sleepers.lock();
+        sleepers.insert(owner.party, sleeper);
+        self.resolve_deadlocks(&sleepers, owner.party);
+    }
+
+    fn resolve_deadlocks(&self, sleepers: &BTreeMap<Party, Sleeper>, start: Party) {
         // Each victim breaks one cycle; a new waiter can close as many as there are sleepers.
         for _ in 0..=sleepers.len() {
             let Some(cycle) = deadlock::search(self, sleepers, start) else { return };
@@ -415,10 +364,7 @@ impl LockManager {
     fn leave_queue(&self, owner: u64, resource: Resource, cell: &Arc<WaitCell>) -> bool {
         let mut partition = self.partition(resource);
         let Some(entry) = partition.get_mut(&resource) else { return false };
-        let queue = &mut entry.more().queue;
-        let before = queue.len();
-        queue.retain(|waiter| !Arc::ptr_eq(&waiter.cell, cell));
-        if queue.len() == before {
+        if !entry.withdraw(cell) {
             return entry.granted().any(|granted| granted.owner == owner);
         }
         entry.serve_queue();
@@ -444,6 +390,23 @@ impl LockManager {
         }
     }
 
+    /// Weakens a lock to `mode`, which it grants already.
+    pub fn weaken(&self, owner: &mut LockOwner, resource: Resource, mode: LockMode) {
+        let Some(held) = owner.held.get_mut(&resource) else { return };
+        debug_assert!(held.combined(mode) == *held, "only what is held can be kept");
+        *held = mode;
+        let mut partition = self.partition(resource);
+        let entry = partition.get_mut(&resource).expect("held locks have an entry");
+        entry.weaken(owner.id, mode);
+        entry.serve_queue();
+    }
+
+    /// Whether somebody holds a lock on the resource or waits for one, or it cannot be told at once. May be asked under a
+    /// latch.
+    pub fn is_locked(&self, resource: Resource) -> bool {
+        self.partition_of(resource).try_lock().is_none_or(|partition| partition.contains_key(&resource))
+    }
+
     /// Gives back what `chosen` names.
     pub fn release_where(&self, owner: &mut LockOwner, chosen: impl Fn(Resource) -> bool) {
         for (resource, _) in owner.held.extract_if(|resource, _| chosen(*resource)) {
@@ -463,10 +426,12 @@ impl LockManager {
         let mut all = Vec::new();
         for partition in &self.partitions {
             for (&resource, entry) in partition.lock().iter() {
-                all.extend(entry.granted().map(|g| LockInfo { resource, owner: g.owner, mode: g.mode, status: LockStatus::Grant }));
+                let granted =
+                    |g: &entry::Granted| LockInfo { resource, party: g.party, owner: g.owner, mode: g.mode, status: LockStatus::Grant };
+                all.extend(entry.granted().map(granted));
                 all.extend(entry.queue().map(|w| {
                     let status = if w.converts { LockStatus::Convert } else { LockStatus::Wait };
-                    LockInfo { resource, owner: w.owner, mode: w.mode, status }
+                    LockInfo { resource, party: w.party, owner: w.owner, mode: w.mode, status }
                 }));
             }
         }

@@ -106,6 +106,11 @@ impl LockMode {
         }
     }
 
+    /// Whether it keeps others from putting keys into the gap below.
+    pub fn holds_gap(self) -> bool {
+        matches!(self.parts().0, Range::S | Range::X)
+    }
+
     fn parts(self) -> (Range, u8) {
         match self {
             Self::SchS | Self::SchM | Self::BU => (Range::None, 0),

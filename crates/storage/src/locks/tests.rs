@@ -1,5 +1,6 @@
 //! Locks: which requests wait, which are refused, and that every wait ends.
 
+use super::entry::LOCK_CELL;
 use super::*;
 use LockMode::{IX, S, U, X};
 use std::sync::Barrier;
@@ -30,7 +31,7 @@ fn grants_conversions_and_nowait() {
     locks.release(&mut b, key(1));
     locks.acquire(&mut a, key(1), IX, NOWAIT).unwrap();
     assert_eq!(a.held(key(1)), Some(LockMode::SIX));
-    let row = LockInfo { resource: key(1), owner: a.id(), mode: LockMode::SIX, status: LockStatus::Grant };
+    let row = LockInfo { resource: key(1), party: a.party(), owner: a.id(), mode: LockMode::SIX, status: LockStatus::Grant };
     assert_eq!(locks.locks(), vec![row]);
     locks.release_all(&mut a);
     assert!(locks.locks().is_empty());
@@ -60,7 +61,7 @@ fn waiters_are_served_in_order_and_readers_do_not_overtake() {
 
 #[test]
 fn a_cycle_costs_the_cheapest_member() {
-    for (costs, priorities, victim) in [([5, 1, 9], [0, 0, 0], 1), ([5, 1, 9], [0, 0, -3], 2), ([0, 7, 7], [1, 0, 0], 2)] {
+    for (costs, priorities, victim) in [([5, 1, 9], [0, 0, 0], 1), ([5, 1, 9], [0, 0, -3], 2), ([0, 8, 7], [1, 0, 0], 2)] {
         let locks = manager();
         let ready = Barrier::new(3);
         let outcomes = Mutex::new(&LOCK_CELL, [None; 3]);
@@ -121,4 +122,46 @@ fn timeout_and_cancel_withdraw_the_request() {
     assert_eq!(locks.locks().len(), 1);
     locks.release_all(&mut holder);
     assert!(locks.locks().is_empty());
+}
+
+#[test]
+fn owners_of_one_party_share_and_close_one_circle() {
+    // A session holds a table by one owner and a row by another; another session the same the other way round.
+    let locks = manager();
+    let table = Resource { kind: ResourceKind::Object, ..key(0) };
+    let parties = [Party::session(51), Party::session(52)];
+    let mut owners = parties.map(|party| [locks.owner_of(party), locks.owner_of(party)]);
+    locks.acquire(&mut owners[0][0], table, LockMode::SchM, NOWAIT).unwrap();
+    locks.acquire(&mut owners[0][1], table, IX, NOWAIT).expect("a party does not wait for itself");
+    locks.acquire(&mut owners[1][1], key(1), X, NOWAIT).unwrap();
+    let outcomes = Mutex::new(&LOCK_CELL, [None; 2]);
+    std::thread::scope(|scope| {
+        for (me, mut own) in owners.into_iter().enumerate() {
+            let (locks, outcomes) = (&locks, &outcomes);
+            scope.spawn(move || {
+                let wish = if me == 0 { (1, key(1), X) } else { (0, table, LockMode::SchS) };
+                let wait = LockWait { cost: me as u64, ..LockWait::default() };
+                let outcome = locks.acquire(&mut own[wish.0], wish.1, wish.2, wait);
+                outcomes.lock()[me] = Some(matches!(outcome, Err(StorageError::Deadlock)));
+                own.iter_mut().for_each(|owner| locks.release_all(owner));
+            });
+        }
+    });
+    assert_eq!(*outcomes.lock(), [Some(true), Some(false)], "the cheaper gives way");
+    assert!(locks.locks().is_empty());
+}
+
+#[test]
+fn weakening_lets_waiters_in() {
+    let locks = manager();
+    let (mut a, mut b) = (locks.owner(), locks.owner());
+    locks.acquire(&mut a, key(1), LockMode::RangeSS, NOWAIT).unwrap();
+    locks.acquire(&mut a, key(1), LockMode::RangeIN, NOWAIT).unwrap();
+    assert_eq!(a.held(key(1)), Some(LockMode::RangeXS));
+    assert!(locks.acquire(&mut b, key(1), LockMode::RangeSS, NOWAIT).is_err());
+    assert!(locks.is_locked(key(1)) && !locks.is_locked(key(2)));
+    locks.weaken(&mut a, key(1), LockMode::RangeSS);
+    locks.acquire(&mut b, key(1), LockMode::RangeSS, NOWAIT).unwrap();
+    locks.release_all(&mut a);
+    locks.release_all(&mut b);
 }

@@ -39,6 +39,11 @@ impl BlockBuilder {
         if self.record_count == 0 { self.start } else { Lsn(self.start.0 + self.used_bytes as u64) }
     }
 
+    /// Where the block begins.
+    pub(super) fn start(&self) -> Lsn {
+        self.start
+    }
+
     fn next_record(&self) -> Lsn {
         Lsn(self.start.0 + self.used_bytes as u64)
     }

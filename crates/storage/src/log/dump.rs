@@ -26,6 +26,8 @@ fn describe(content: &[u8]) -> String {
             )
         }
         Ok(Record::Logical(bytes)) => format!("logical, {} bytes", bytes.len()),
+        Ok(Record::Loose(_)) => "loose parts".to_owned(),
+        Ok(Record::Dirty(_)) => "dirty pages".to_owned(),
         Ok(Record::Checkpoint(checkpoint)) => {
             format!("checkpoint, redo from {:#x}, transactions from {:#x}", checkpoint.redo_from.0, checkpoint.logical_from.0)
         }

@@ -8,7 +8,7 @@
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::log::format::{Activation, BlockHeader, Shape};
-use crate::log::{FLUSHED_BYTES, FLUSHES, Item, Log, MasterRecord, OPAQUE_BYTES_MAX, State};
+use crate::log::{FLUSHED_BYTES, FLUSHES, Item, Log, MasterRecord, OPAQUE_BYTES_MAX, ScanStart, State};
 use std::sync::atomic::Ordering;
 use thawdb_device::file::SECTOR_BYTES;
 use thawdb_device::{AlignedBuf, WriteRequest};
@@ -118,14 +118,17 @@ impl Log {
     }
 
     /// Records where recovery begins, and some bytes of the caller's (at most [`OPAQUE_BYTES_MAX`]); durable on
-    /// return. `checkpoint` must be durable log still held.
-    pub fn set_master(&self, checkpoint: Lsn, opaque: &[u8]) -> Result<(), StorageError> {
+    /// return. `checkpoint` must be durable log still held,
+    /// `scan` not above it in VLFs and before everything that the caller wants to hear at the next open.
+    pub fn set_master(&self, checkpoint: Lsn, scan: ScanStart, opaque: &[u8]) -> Result<(), StorageError> {
         if opaque.len() > OPAQUE_BYTES_MAX {
             return Err(StorageError::TooLong { bytes: opaque.len(), bytes_max: OPAQUE_BYTES_MAX });
         }
         assert!(checkpoint < self.durable(), "a checkpoint is recorded after it is durable");
         self.update_master(|master| {
             master.checkpoint = checkpoint;
+            master.scan_from = scan.at;
+            master.scan_incarnation = scan.incarnation;
             master.opaque = opaque.to_vec();
         })
     }
@@ -142,6 +145,8 @@ impl Log {
         change(&mut master);
         let unmarked = master.checkpoint == Lsn(0);
         assert!(unmarked || state.ring.locate(master.checkpoint).is_some(), "a checkpoint lies in log that is held");
+        let scan_from = master.scan_from;
+        assert!(scan_from == Lsn(0) || state.ring.locate(scan_from).is_some(), "the scan begins in log that is held");
         master.sequence += 1;
         master.oldest = state.ring.oldest();
         master.incarnation = self.incarnation;

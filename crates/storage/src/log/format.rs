@@ -3,8 +3,9 @@
 //! ```text
 //! file      master A (sector 0) | master B (sector 1) | zero to 64 KiB | VLF | VLF | ...
 //! master    magic u32 | crc u32 | stamp u64 | sequence u64 | checkpoint u64 | oldest u64 | incarnation u32
-//!           | opaque length u32 | model u8 (1 FULL, 2 BULK_LOGGED, 3 SIMPLE) | chain u8 | zero 6
-//!           | backed up to u64 | chain begins at u64 | time of the last log backup i64 | zero u64 | opaque bytes
+//!           | opaque length u32 | scan from u64 | scan incarnation u32 | zero u32
+//!           | model u8 (1 FULL, 2 BULK_LOGGED, 3 SIMPLE) | chain u8 | zero 6 | backed up to u64 | chain begins at u64
+//!           | time of the last log backup i64 | zero u64 | opaque bytes
 //! VLF       shape sector | activation sector | body: blocks, each beginning on a sector
 //! shape     magic u32 | crc u32 | stamp u64 | file offset u64 | size u64 | created at u64   written once, at the cut
 //! activation magic u32 | crc u32 | stamp u64 | start u64 | continues_at u64 | incarnation u32 | vlf number u32 | parity u32
@@ -17,6 +18,7 @@
 //! its bytes xor a mix of its LSN, so that a record read alone proves both its content and its place.
 
 use crate::ids::Lsn;
+use crate::log::ScanStart;
 use crate::log::policy::LogPolicy;
 use thawdb_device::file::SECTOR_BYTES;
 
@@ -30,7 +32,7 @@ pub const BLOCK_HEADER_BYTES: usize = 48;
 pub const RECORD_HEADER_BYTES: usize = 8;
 /// Most bytes a caller may keep in the master record.
 pub const OPAQUE_BYTES_MAX: usize = 3000;
-const MASTER_HEADER_BYTES: usize = 88;
+const MASTER_HEADER_BYTES: usize = 104;
 const _: () = assert!(MASTER_HEADER_BYTES + OPAQUE_BYTES_MAX <= SECTOR_BYTES, "the master record is one sector");
 
 const MASTER_MAGIC: u32 = u32::from_le_bytes(*b"TLM2");
@@ -45,6 +47,10 @@ pub struct MasterRecord {
     pub sequence: u64,
     /// Where recovery begins; 0 before the first checkpoint.
     pub checkpoint: Lsn,
+    /// Where a block begins from which on the log is looked through for its end; 0 is the start of the checkpoint's VLF.
+    pub scan_from: Lsn,
+    /// No block from there on is of an earlier incarnation.
+    pub scan_incarnation: u32,
     /// First byte of the oldest VLF still held when this was written.
     pub oldest: Lsn,
     /// Rises with every open: blocks of an earlier one beyond its valid end can never be taken for new ones.
@@ -130,6 +136,11 @@ fn sealed(bytes: &[u8], magic: u32, stamp: u64, stamp_at: usize) -> bool {
 }
 
 impl MasterRecord {
+    /// Where the next open looks through the log from.
+    pub fn scan_start(&self) -> ScanStart {
+        ScanStart { at: self.scan_from, incarnation: self.scan_incarnation }
+    }
+
     /// Fills `sector`.
     pub fn encode(&self, stamp: u64, sector: &mut [u8]) {
         assert!(sector.len() == SECTOR_BYTES && self.opaque.len() <= OPAQUE_BYTES_MAX, "checked by set_master");
@@ -139,7 +150,9 @@ impl MasterRecord {
         put_u64(sector, 32, self.oldest.0);
         put_u32(sector, 40, self.incarnation);
         put_u32(sector, 44, u32::try_from(self.opaque.len()).expect("3,000 at most"));
-        self.policy.encode(&mut sector[48..MASTER_HEADER_BYTES]);
+        put_u64(sector, 48, self.scan_from.0);
+        put_u32(sector, 56, self.scan_incarnation);
+        self.policy.encode(&mut sector[64..MASTER_HEADER_BYTES]);
         sector[MASTER_HEADER_BYTES..MASTER_HEADER_BYTES + self.opaque.len()].copy_from_slice(&self.opaque);
         seal(sector, MASTER_MAGIC, stamp, 8);
     }
@@ -154,8 +167,10 @@ impl MasterRecord {
             sequence: get_u64(sector, 16),
             checkpoint: Lsn(get_u64(sector, 24)),
             oldest: Lsn(get_u64(sector, 32)),
+            scan_from: Lsn(get_u64(sector, 48)),
+            scan_incarnation: get_u32(sector, 56),
             incarnation: get_u32(sector, 40),
-            policy: LogPolicy::decode(&sector[48..MASTER_HEADER_BYTES])?,
+            policy: LogPolicy::decode(&sector[64..MASTER_HEADER_BYTES])?,
             opaque: sector[MASTER_HEADER_BYTES..].get(..length)?.to_vec(),
         })
     }
@@ -278,9 +293,18 @@ mod tests {
         };
         let mut policy = LogPolicy { model: RecoveryModel::Full, ..LogPolicy::default() };
         policy.begin_chain(Lsn(7), Lsn(8));
-        let master = MasterRecord { sequence: 3, checkpoint: Lsn(9), oldest: Lsn(1), incarnation: 2, policy, opaque: vec![1, 2, 3] };
+        let master = MasterRecord {
+            sequence: 3,
+            checkpoint: Lsn(9),
+            scan_from: Lsn(8),
+            scan_incarnation: 1,
+            oldest: Lsn(1),
+            incarnation: 2,
+            policy,
+            opaque: vec![1, 2, 3],
+        };
         master.encode(STAMP, &mut sector);
-        check(&mut sector, 96, &|s| MasterRecord::decode(STAMP, s) == Some(master.clone()));
+        check(&mut sector, 112, &|s| MasterRecord::decode(STAMP, s) == Some(master.clone()));
         let shape = Shape { offset: RING_START, size_bytes: 1 << 20, created_at: Lsn(3) };
         shape.encode(STAMP, &mut sector);
         check(&mut sector, 40, &|s| Shape::decode(STAMP, RING_START, s) == Some(shape));

@@ -39,7 +39,7 @@ mod size;
 pub use format::{MasterRecord, OPAQUE_BYTES_MAX};
 pub use open::Verdict;
 pub use policy::{BackupChain, LogPolicy, RecoveryModel};
-pub use reader::LogReader;
+pub use reader::{LogReader, WindowCache};
 pub use room::{LogHoldup, LogPoint};
 pub use size::{VlfInfo, VlfStatus};
 
@@ -89,6 +89,15 @@ pub enum Use {
     Finish,
     /// A checkpoint that [`Log::checkpoint_fits`] allowed: may use all there is.
     Checkpoint,
+}
+
+/// Where a block begins, and an incarnation below which none from there on is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScanStart {
+    /// The start of a block, or of a VLF.
+    pub at: Lsn,
+    /// The incarnation.
+    pub incarnation: u32,
 }
 
 /// How much of the log is in use.
@@ -169,6 +178,17 @@ impl Log {
     /// Where the next record would go at the earliest.
     pub fn end(&self) -> Lsn {
         self.state.lock().building.end()
+    }
+
+    /// Where the block begins that the next record goes into, or would, were there room: nothing appended from now on
+    /// lies in a block before it.
+    pub fn scan_start(&self) -> ScanStart {
+        ScanStart { at: self.state.lock().building.start(), incarnation: self.incarnation }
+    }
+
+    /// The start of the VLF that holds `at`, as a place to look through the log from.
+    pub fn scan_start_before(&self, at: Lsn) -> ScanStart {
+        ScanStart { at: self.state.lock().ring.locate(at).map_or(Lsn(0), |vlf| vlf.start), incarnation: 0 }
     }
 
     /// First byte still held.

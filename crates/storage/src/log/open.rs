@@ -1,6 +1,6 @@
 //! Making a log, and opening one after shutdown or a crash: where does it end, and is anything missing?
 //!
-//! Blocks are walked from the start of the VLF that holds the checkpoint. At the first place P that is no valid block
+//! Blocks are walked from where the master record says that the last checkpoint began. At the first place P that is no valid block
 //! the evidence decides, by this table (the first row that matches):
 //!
 //! ```text
@@ -104,15 +104,15 @@ impl Log {
 
     /// Opens a log and finds its end. Returns the master record as it was last set.
     pub fn open(file: Arc<dyn BlockFile>, config: LogConfig, stamp: u64) -> Result<(Arc<Self>, MasterRecord), StorageError> {
-        let file_bytes = file.len_bytes()?;
         let master = read_master(&*file, stamp)?;
-        let vlfs = read_vlfs(&*file, stamp, file_bytes)?;
-        // What a growth that a crash interrupted left behind the last VLF is cut anew by the next one.
-        let file_bytes = vlfs.last().map_or(file_bytes, |(shape, _)| shape.offset + shape.size_bytes);
+        let vlfs = read_vlfs(&*file, stamp, file.len_bytes()?)?;
+        // The file may be longer, after a growth that a crash cut short: the next one begins where the VLFs end, since a gap
+        // would hide every VLF behind it from the next open.
+        let file_bytes = vlfs.last().map_or(RING_START, |(shape, _)| shape.offset + shape.size_bytes);
         let (active, free) = chain(&vlfs, &master)?;
         let next = MasterRecord { sequence: master.sequence + 1, incarnation: master.incarnation + 1, ..master.clone() };
         let log = Self::assemble(file, config, stamp, file_bytes, ring_of(&vlfs, active.clone(), free), next.clone(), Lsn(0));
-        let end = if active.is_empty() { Lsn(0) } else { log.find_end(&vlfs, master.checkpoint)? };
+        let end = if active.is_empty() { Lsn(0) } else { log.find_end(&vlfs, &master)? };
         let log = Arc::try_unwrap(log).ok().expect("the walk has ended");
         let ring = std::mem::take(&mut log.state.lock().ring);
         let ring = ring.retreat(end);
@@ -125,10 +125,12 @@ impl Log {
         Ok((log, master))
     }
 
-    fn find_end(self: &Arc<Self>, vlfs: &[(Shape, Option<Activation>)], checkpoint: Lsn) -> Result<Lsn, StorageError> {
+    fn find_end(self: &Arc<Self>, vlfs: &[(Shape, Option<Activation>)], master: &MasterRecord) -> Result<Lsn, StorageError> {
         let vlf_at = |at: Lsn| self.state.lock().ring.locate(at);
-        let first = vlf_at(checkpoint).ok_or_else(|| damage(checkpoint, 0, "the checkpoint's part of the log is missing"))?;
+        let from = if master.scan_from == Lsn(0) { master.checkpoint } else { master.scan_from };
+        let first = vlf_at(from).ok_or_else(|| damage(from, 0, "the checkpoint's part of the log is missing"))?;
         let mut walk = BlockWalk::new(self.clone(), first);
+        walk.begin_at(master.scan_start());
         loop {
             while walk.advance()? {}
             let place = walk.position();

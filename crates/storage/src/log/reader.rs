@@ -5,15 +5,23 @@
 
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
-use crate::log::Log;
 use crate::log::format::{BLOCK_HEADER_BYTES, BlockHeader, RECORD_HEADER_BYTES, VLF_HEADER_BYTES, padded, record_length, record_verify};
 use crate::log::ring::Active;
+use crate::log::{Log, ScanStart};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use thawdb_device::file::SECTOR_BYTES;
 use thawdb_device::{AlignedBuf, ReadRequest};
+use thawdb_observe::sync::{LockClass, Mutex};
+
+static LOG_WINDOWS: LockClass = LockClass::new("LOG_WINDOWS", 5);
 
 /// Bytes read at a time by the sequential reader: enough for the disk's sequential speed.
 const WINDOW_BYTES: usize = 1 << 20;
+/// Bytes of a stretch that is kept: large beside a record, small beside what a disk reads in a millisecond.
+const CACHE_WINDOW_BYTES: u64 = 256 << 10;
+/// Stretches kept: 32 MiB, a small share of any pool that has much to redo.
+const CACHE_WINDOWS: usize = 128;
 /// Bytes read at first for one record.
 const PROBE_BYTES: usize = 4 * SECTOR_BYTES;
 
@@ -54,11 +62,20 @@ impl Log {
 
     /// A reader of every durable record from `from` (a record's LSN, or any point before it that is held) on.
     pub fn reader(self: &Arc<Self>, from: Lsn) -> Result<LogReader, StorageError> {
+        self.reader_at(ScanStart { at: Lsn(0), incarnation: 0 }, from)
+    }
+
+    /// As [`Self::reader`], reading no block before `start` if that lies in the VLF of `from`.
+    pub fn reader_at(self: &Arc<Self>, start: ScanStart, from: Lsn) -> Result<LogReader, StorageError> {
         if self.durable() == Lsn(0) {
             return Ok(LogReader { walk: None, from, upto: Lsn(0), record_at: 0 });
         }
         let vlf = self.state.lock().ring.locate(from).ok_or_else(|| damage(from, 0, "that part of the log is no longer held"))?;
-        Ok(LogReader { walk: Some(BlockWalk::new(self.clone(), vlf)), from, upto: self.durable(), record_at: 0 })
+        let mut walk = BlockWalk::new(self.clone(), vlf);
+        if start.at >= vlf.start {
+            walk.begin_at(start);
+        }
+        Ok(LogReader { walk: Some(walk), from, upto: self.durable(), record_at: 0 })
     }
 }
 
@@ -128,7 +145,82 @@ impl LogReader {
     }
 }
 
+/// Stretches of the log that were read for records of pages: a chain of records goes from one place to places near by.
+pub struct WindowCache {
+    windows: Mutex<VecDeque<(Lsn, Arc<AlignedBuf>)>>,
+}
+
+impl WindowCache {
+    /// Nothing is read yet.
+    pub fn new() -> Self {
+        Self { windows: Mutex::new(&LOG_WINDOWS, VecDeque::new()) }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.windows.lock().clear();
+    }
+
+    fn get(&self, at: Lsn) -> Option<Arc<AlignedBuf>> {
+        let windows = self.windows.lock();
+        windows.iter().rev().find(|(start, _)| *start == at).map(|(_, window)| window.clone())
+    }
+
+    fn put(&self, at: Lsn, window: Arc<AlignedBuf>) {
+        let mut windows = self.windows.lock();
+        if windows.len() == CACHE_WINDOWS {
+            windows.pop_front();
+        }
+        windows.push_back((at, window));
+    }
+}
+
+impl Default for WindowCache {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Log {
+    /// Reads the record at `at`, as [`Self::read`] does, from a stretch in `cache` if it lies in one whole.
+    pub fn read_through(&self, cache: &WindowCache, at: Lsn, out: &mut Vec<u8>) -> Result<(), StorageError> {
+        let vlf = self.state.lock().ring.locate(at).ok_or_else(|| damage(at, 0, "the record's part of the log is no longer held"))?;
+        let number = (at.0 - vlf.start.0) / CACHE_WINDOW_BYTES;
+        let start = Lsn(vlf.start.0 + number * CACHE_WINDOW_BYTES);
+        let window = match cache.get(start) {
+            Some(window) => window,
+            None => {
+                let bytes = CACHE_WINDOW_BYTES.min(vlf.end().0 - start.0);
+                let mut window = AlignedBuf::zeroed(usize::try_from(bytes).expect("a window is small"));
+                self.file.read(&mut [ReadRequest { offset: vlf.file_offset(start), buffer: &mut window }])?;
+                let window = Arc::new(window);
+                cache.put(start, window.clone());
+                window
+            }
+        };
+        let from = usize::try_from(at.0 - start.0).expect("within the window");
+        if let Some((header, rest)) = window[from..].split_first_chunk::<RECORD_HEADER_BYTES>()
+            && let Some(content) = rest.get(..record_length(header))
+            && record_verify(header, at, content)
+        {
+            out.clear();
+            out.extend_from_slice(content);
+            return Ok(());
+        }
+        // It goes on in the next window, or was written after this one was read, or is damaged.
+        self.read(at, out).map(drop)
+    }
+}
+
 impl BlockWalk {
+    /// Begins at a block, with what is known of the blocks from there on.
+    pub(super) fn begin_at(&mut self, start: ScanStart) {
+        if start.at > self.next {
+            self.next = start.at;
+        }
+        self.incarnation = start.incarnation;
+    }
+
     /// Goes to the next block below `upto`, in this VLF or the next; false if there is none.
     fn next_block(&mut self, upto: Lsn) -> Result<bool, StorageError> {
         if self.advance()? {

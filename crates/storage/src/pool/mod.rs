@@ -14,7 +14,8 @@
 //!    ([`Pool::sweep`]).
 //! 3. A page is written from a copy taken under a shared latch; the writer flushes the log up to what the copy says
 //!    ([`Pool::begin_write`], asserted by the store before the write).
-//! 4. `place`, `recovery` and `group_end` of a frame change under the exclusive latch of its page, or while it has none.
+//! 4. `place`, `recovery` and `group_end` of a frame change under the exclusive latch of its page, or while it has none;
+//!    `group_end` is never below the LSN of a page with a log.
 //!
 //! Locks: page latches (rank 2 by use), then `BUFFER_FREE_LIST` and `BUFFER_TABLES` (5). The sweep only try-latches,
 //! so a thread that holds latches may need a frame. Loading blocks on input under the page's own latch.
@@ -28,7 +29,7 @@ pub mod word;
 
 use crate::error::StorageError;
 use crate::ids::Lsn;
-use crate::page::{PAGE_BYTES, PageBytes};
+use crate::page::{PAGE_BYTES, PageBytes, header};
 use memory::{Arena, PageTable};
 use observe::counter::{Counter, CounterKind};
 use observe::sync::{LockClass, Mutex, RwLock};
@@ -172,12 +173,13 @@ impl Pool {
     }
 
     /// Drops `page` from the pool, dirty or not, once no write of it is under way: its content is being replaced on the
-    /// device by other means.
+    /// device by other means. Called before and after that, also for an absent page: its mark of absence changes, so that
+    /// nobody lets in bytes read before ([`Self::begin_load_since`]).
     pub fn discard(&self, file: &PoolFile, page: u32) {
         let word = file.table.word(page);
         loop {
-            match word.try_exclusive(false) {
-                Tried::Absent => return,
+            match word.try_exclusive(true) {
+                Tried::Absent => return word.leave(None, false),
                 Tried::Busy => word::wait(word, true, false, || file.resource(page)),
                 Tried::Latched(frame) if self.meta(frame).state.load(Ordering::Acquire) & WRITING != 0 => {
                     word.leave(Some(frame), false);
@@ -305,6 +307,17 @@ impl Pool {
         }
     }
 
+    /// Begins to load `page` with bytes read while it was absent: `None` also if it has not been absent since `mark`.
+    pub fn begin_load_since<'p>(&'p self, file: &'p PoolFile, page: u32, mark: u64) -> Result<Option<Loading<'p>>, StorageError> {
+        let loading = self.begin_load(file, page)?;
+        Ok(loading.filter(|_| file.table.word(page).absence_latched() == mark))
+    }
+
+    /// Frames that hold no page.
+    pub fn free_count(&self) -> usize {
+        self.free.lock().len()
+    }
+
     /// Copies `page` for writing if it is dirty, not being written, and its latch free to read.
     pub fn begin_write(&self, file: &PoolFile, page: u32, out: &mut PageBytes) -> BegunWrite {
         let word = file.table.word(page);
@@ -325,6 +338,16 @@ impl Pool {
             }
             Err(CLEAN) => BegunWrite::Clean,
             Err(_) => BegunWrite::Busy,
+        }
+    }
+
+    /// The LSN of a page that is in the pool; `Err` while somebody changes or loads it.
+    pub fn page_lsn(&self, file: &PoolFile, page: u32) -> Result<Option<Lsn>, ()> {
+        let word = file.table.word(page);
+        match word.try_shared() {
+            Tried::Latched(frame) => Ok(Some(header::lsn(&PageRead { pool: self, word, frame }))),
+            Tried::Busy => Err(()),
+            Tried::Absent => Ok(None),
         }
     }
 
@@ -446,6 +469,11 @@ impl PoolFile {
         WaitResource::Page { database: self.database, file: u32::from(self.file), page: u64::from(page) }
     }
 
+    /// A mark of the page's absence, `None` while it is in the pool: see [`PageWord::absence`].
+    pub fn absence(&self, page: u32) -> Option<u64> {
+        self.table.word(page).absence()
+    }
+
     /// Whether `page` is in the pool at this moment.
     pub fn is_present(&self, page: u32) -> bool {
         self.table.word(page).is_present()
@@ -476,12 +504,17 @@ impl Loading<'_> {
 
     fn install_exclusive(&mut self, loaded: Loaded) {
         READS.increment();
+        let lsn = header::lsn(self.bytes());
         let meta = self.pool.meta(self.frame);
         meta.place.store((u64::from(self.file.number) + 1) << 32 | u64::from(self.page), Ordering::Relaxed);
         meta.referenced.store(true, Ordering::Relaxed);
         meta.afresh.store(0, Ordering::Relaxed);
         let state = match loaded {
-            Loaded::Clean => CLEAN,
+            Loaded::Clean => {
+                // Not what the frame's last page left: a mini-transaction that fails makes this page dirty as it is.
+                meta.group_end.store(lsn.0, Ordering::Relaxed);
+                CLEAN
+            }
             Loaded::Redone { recovery, group_end, afresh } => {
                 meta.afresh.store(afresh.0, Ordering::Relaxed);
                 meta.recovery.store(recovery.0, Ordering::Relaxed);

@@ -75,6 +75,26 @@ fn a_page_changed_while_it_is_written_stays_dirty_and_a_failed_write_makes_it_so
 }
 
 #[test]
+fn a_page_made_dirty_without_a_record_is_written_behind_its_own_lsn() {
+    let pool = Pool::new(0);
+    let file = pool.register(1, 1, nobody());
+    // Every frame has been another page's, whose group ended early.
+    for page in 0..2 * pool.frame_count() as u32 {
+        let mut load = |bytes: &mut PageBytes| {
+            header::set_lsn_number(bytes, 1_000 + u64::from(page));
+            Ok(Loaded::Clean)
+        };
+        let mut write = pool.write(&file, page, true, &mut load).expect("latches").expect("waits");
+        write.mark_dirty(Lsn(5_000));
+        drop(write);
+        let mut copy = [0; PAGE_BYTES];
+        let BegunWrite::Begun { frame, group_end, .. } = pool.begin_write(&file, page, &mut copy) else { panic!("dirty") };
+        assert_eq!(group_end, header::lsn(&copy), "page {page}");
+        pool.end_write(frame, None);
+    }
+}
+
+#[test]
 fn a_failed_load_or_an_unused_new_page_leaves_nothing() {
     let pool = Pool::new(0);
     let file = pool.register(1, 1, nobody());

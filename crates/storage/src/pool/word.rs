@@ -138,6 +138,19 @@ impl PageWord {
         }
     }
 
+    /// A mark of the page's absence; `None` while it is in the pool or being brought there. As long as the mark stays the
+    /// same, nobody has had the page or has said that it changes on the device.
+    pub fn absence(&self) -> Option<u64> {
+        // Acquire: what is read from the device from here on is not older than what the last owner wrote.
+        let word = self.0.load(Ordering::Acquire);
+        (word & (FRAME_MASK | LATCH_MASK) == 0).then_some(word >> (FRAME_BITS + LATCH_BITS + 1))
+    }
+
+    /// The mark that [`Self::absence`] gave, as the holder of the exclusive latch of an absent page sees it.
+    pub fn absence_latched(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) >> (FRAME_BITS + LATCH_BITS + 1)
+    }
+
     /// Whether the page is in the pool, at this moment.
     pub fn is_present(&self) -> bool {
         frame_of(self.0.load(Ordering::Relaxed)).is_some()

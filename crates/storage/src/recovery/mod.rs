@@ -1,7 +1,8 @@
 //! Opening a database after shutdown or crash: read the log once, open at once, redo each page when it is first touched.
 //!
 //! ```text
-//! boot page -> log -> analysis: page -> newest change; logical records -> transactions' half    then it is open
+//! boot page -> log -> analysis: the last checkpoint's dirty pages, and the log from where it began:
+//!                    page -> newest change; logical records -> transactions' half                 then it is open
 //!                                   |
 //! first touch of a page (or background): device copy --chain of records, newest back--> apply forward --> dirty
 //! ```
@@ -10,6 +11,7 @@
 //!    checkpoint between sees one or the other ([`Store::redo`], `Pending::oldest`).
 //! 2. Redo applies a record only to the state before it: the chain is walked back from the newest record until one that
 //!    the page already has (LSN not above the page's) or one that starts it afresh ([`Store::chain`]).
+//!    Records come from stretches of the log that are kept for a while: neighbours on a chain often lie in one.
 //! 3. There is no undo: what a transaction that did not commit left is the transactions' half's.
 //!
 //! | evidence for a page | decision |
@@ -28,10 +30,13 @@ mod redo;
 #[cfg(test)]
 mod tests;
 
+use crate::hash::FastHash;
 use crate::ids::{Lsn, PageId};
+use crate::log::WindowCache;
 use crate::page::PageBytes;
+use crate::record::MissingPage;
 use observe::sync::{LockClass, Mutex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use thawdb_observe as observe;
 
@@ -55,19 +60,40 @@ pub(crate) struct Missing {
 /// Pages to be redone.
 pub struct Pending {
     left: AtomicUsize,
+    /// Log read for redo.
+    windows: WindowCache,
     state: Mutex<PendingState>,
 }
 
 #[derive(Default)]
 struct PendingState {
-    pages: BTreeMap<PageId, Missing>,
+    pages: HashMap<u64, Missing, FastHash>,
+    /// The pages in file order as they were found, from the last to the first, for the background.
+    order: Option<Vec<u64>>,
     /// Pages from the doublewrite region.
     copies: BTreeMap<PageId, Box<PageBytes>>,
 }
 
+/// A page as one number, in file order.
+fn number_of(page: PageId) -> u64 {
+    u64::from(page.file) << 32 | u64::from(page.page)
+}
+
+fn page_of(number: u64) -> PageId {
+    PageId { file: (number >> 32) as u16, page: number as u32 }
+}
+
+impl PendingState {
+    fn add(&mut self, page: PageId, oldest: Lsn, newest: Lsn) {
+        let missing = self.pages.entry(number_of(page)).or_insert(Missing { oldest, newest });
+        missing.oldest = missing.oldest.min(oldest);
+        missing.newest = missing.newest.max(newest);
+    }
+}
+
 impl Pending {
     pub(crate) fn new() -> Self {
-        Self { left: AtomicUsize::new(0), state: Mutex::new(&REDO_PENDING, PendingState::default()) }
+        Self { left: AtomicUsize::new(0), windows: WindowCache::new(), state: Mutex::new(&REDO_PENDING, PendingState::default()) }
     }
 
     fn fill(&self, state: PendingState) {
@@ -87,7 +113,7 @@ impl Pending {
     }
 
     fn get(&self, page: PageId) -> Option<Missing> {
-        if self.is_empty() { None } else { self.state.lock().pages.get(&page).copied() }
+        if self.is_empty() { None } else { self.state.lock().pages.get(&number_of(page)).copied() }
     }
 
     /// Whether `page` has changes that the device may lack.
@@ -101,18 +127,48 @@ impl Pending {
 
     pub(crate) fn remove(&self, page: PageId) {
         let mut state = self.state.lock();
-        if state.pages.remove(&page).is_some() {
+        if state.pages.remove(&number_of(page)).is_some() {
             state.copies.remove(&page);
             self.left.store(state.pages.len(), Ordering::Release);
             if state.pages.is_empty() {
-                state.copies.clear();
+                *state = PendingState::default();
+                self.windows.clear();
             }
         }
     }
 
     /// Some pages left, in file order.
     fn some(&self, pages_max: usize) -> Vec<PageId> {
-        self.state.lock().pages.keys().take(pages_max).copied().collect()
+        let mut state = self.state.lock();
+        let PendingState { pages, order, .. } = &mut *state;
+        let order = order.get_or_insert_with(|| {
+            let mut all: Vec<u64> = pages.keys().copied().collect();
+            all.sort_unstable_by(|a, b| b.cmp(a));
+            all
+        });
+        let mut some = Vec::new();
+        while some.len() < pages_max {
+            // All were seen and some are left: those that could not be redone. They are tried again.
+            let Some(page) = order.pop() else { break };
+            if pages.contains_key(&page) {
+                some.push(page_of(page));
+            }
+        }
+        if order.is_empty() {
+            state.order = None;
+        }
+        some
+    }
+
+    /// All of them, with their oldest and newest changes.
+    pub(crate) fn all(&self) -> Vec<MissingPage> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut all: Vec<_> =
+            self.state.lock().pages.iter().map(|(page, missing)| (page_of(*page), missing.oldest, missing.newest)).collect();
+        all.sort_unstable();
+        all
     }
 
     /// The oldest change that the device may lack.

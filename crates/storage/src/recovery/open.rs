@@ -1,20 +1,21 @@
 //! Opening: boot page, log, analysis, files.
 
-use super::{Missing, PendingState, RecoveryListener};
+use super::{PendingState, RecoveryListener};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
-use crate::log::{Log, MasterRecord};
+use crate::log::{Log, MasterRecord, ScanStart};
 use crate::page::checksum::{Content, damage};
 use crate::page::{PAGE_BYTES, PageBytes, checksum, header};
 use crate::pool::Pool;
-use crate::record::{self, Record};
+use crate::record::{self, LooseChange, LooseParts, Record};
 use crate::space::layout::{BOOT, DOUBLEWRITE_PAGE, DOUBLEWRITE_PAGES, EXTENT_PAGES};
 use crate::spec::{FileKind, FileSpec};
 use crate::store::Store;
 use crate::store::boot::{BootFacts, FileFacts, file_header};
 use crate::store::create::log_config;
 use crate::store::file::DataFile;
-use std::collections::BTreeMap;
+use crate::store::loose::LoosePart;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thawdb_device::{AlignedBuf, BlockFile, DeviceErrorKind, Env, OpenMode, ReadRequest};
@@ -42,9 +43,11 @@ impl Store {
             .ok_or_else(|| damage(BOOT, "the boot page names no log".into()))?;
         let log_file = env.device.open(&found_path(env, primary, log_spec), OpenMode::Existing)?;
         let (log, master) = Log::open(log_file, log_config(log_spec), facts.stamp)?;
-        let state = analyse(&log, &master, copies, listener)?;
+        let (state, loose) = analyse(&log, &master, copies, listener)?;
         let store = Self::assemble(name, number, env, pool, Some(log));
+        store.checkpoints.found(master.checkpoint, master.scan_from);
         store.pending.fill(state);
+        store.loose.fill(loose.parts());
         if let Some((number, spec)) = facts.files.iter().find(|(number, _)| *number == BOOT.file) {
             store.open_data_file(*number, 1, spec, device.clone(), facts.stamp)?;
         }
@@ -126,33 +129,75 @@ fn read_boot(device: &dyn BlockFile, copies: &Copies) -> Result<BootFacts, Stora
     }
 }
 
+/// What the log says of loose large parts.
+#[derive(Default)]
+struct LooseAnalysis {
+    image: BTreeSet<LoosePart>,
+    /// What the last record says of a part: whether it is loose.
+    changed: BTreeMap<LoosePart, bool>,
+}
+
+impl LooseAnalysis {
+    fn record(&mut self, record: &LooseParts<'_>) {
+        for part in record.parts() {
+            match record.change {
+                LooseChange::Image => drop(self.image.insert(part)),
+                LooseChange::Loose => drop(self.changed.insert(part, true)),
+                LooseChange::Held => drop(self.changed.insert(part, false)),
+            }
+        }
+    }
+
+    fn parts(mut self) -> BTreeSet<LoosePart> {
+        for (part, is_loose) in self.changed {
+            if is_loose {
+                self.image.insert(part)
+            } else {
+                self.image.remove(&part)
+            };
+        }
+        self.image
+    }
+}
+
 fn analyse(
     log: &Arc<Log>,
     master: &MasterRecord,
     copies: Copies,
     listener: &mut dyn RecoveryListener,
-) -> Result<PendingState, StorageError> {
+) -> Result<(PendingState, LooseAnalysis), StorageError> {
     let mut state = PendingState { copies, ..PendingState::default() };
-    let (redo_from, logical_from) = match master.opaque.first_chunk() {
-        Some(lsn) => read_checkpoint(log, Lsn(u64::from_le_bytes(*lsn)), listener)?,
-        None => {
+    let mut loose = LooseAnalysis::default();
+    let checkpoint = master.opaque.first_chunk().map_or(Lsn(0), |lsn| Lsn(u64::from_le_bytes(*lsn)));
+    let (redo_from, logical_from) = match checkpoint {
+        Lsn(0) => {
             listener.table(&[]);
             (Lsn(0), Lsn(0))
         }
+        checkpoint => read_checkpoint(log, checkpoint, listener)?,
     };
-    let mut reader = log.reader(redo_from.min(logical_from))?;
+    let scan = match master.scan_start() {
+        // Before the first checkpoint everything is looked through.
+        ScanStart { at: Lsn(0), .. } => ScanStart { at: redo_from.min(logical_from), incarnation: 0 },
+        scan => scan,
+    };
+    let mut reader = log.reader_at(scan, scan.at)?;
     while let Some((lsn, bytes)) = reader.next_record()? {
         match record::decode(bytes) {
-            Ok(Record::Page(record)) if lsn >= redo_from => {
-                let missing = state.pages.entry(record.page).or_insert(Missing { oldest: lsn, newest: lsn });
-                missing.newest = lsn;
-            }
+            Ok(Record::Page(record)) => state.add(record.page, lsn, lsn),
             Ok(Record::Logical(payload)) if lsn >= logical_from => listener.record(lsn, payload),
+            Ok(Record::Dirty(pages)) if lsn >= logical_from && lsn < checkpoint => {
+                pages.pages().for_each(|(page, oldest, newest)| state.add(page, oldest, newest));
+            }
+            // An image after the checkpoint is that of one that did not come to its end.
+            Ok(Record::Loose(parts)) if lsn >= logical_from && (parts.change != LooseChange::Image || lsn < checkpoint) => {
+                loose.record(&parts);
+            }
             Ok(_) => {}
             Err(error) => return Err(damage(PageId::NONE, format!("log record {:#x}: {error:?}", lsn.0))),
         }
     }
-    Ok(state)
+    Ok((state, loose))
 }
 
 fn read_checkpoint(log: &Log, lsn: Lsn, listener: &mut dyn RecoveryListener) -> Result<(Lsn, Lsn), StorageError> {

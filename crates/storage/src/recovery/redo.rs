@@ -88,7 +88,7 @@ impl Store {
         let mut at = newest;
         while at > has {
             let mut bytes = Vec::new();
-            log.read(at, &mut bytes)?;
+            log.read_through(&self.pending.windows, at, &mut bytes)?;
             let record = match record::decode(&bytes) {
                 Ok(Record::Page(record)) if record.page == page => record,
                 other => return Err(damage(page, format!("log record {:#x} should be the page's, is {other:?}", at.0))),
@@ -137,9 +137,15 @@ impl Store {
         Ok(Loaded::Redone { recovery, group_end: log.durable(), afresh: recovery })
     }
 
+    /// Pages that a crash left to be redone and nobody has touched yet.
+    pub fn pending_pages(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Redoes some pages that nobody touched yet; returns how many are left.
     pub fn redo_step(&self) -> Result<usize, StorageError> {
         let pages = self.pending.some(STEP_PAGES);
+        self.prefetch(&pages)?;
         for page in &pages {
             self.read_with(*page, AccessHint::Once)?;
         }

@@ -10,9 +10,10 @@
 //! 2. A page may be listed twice; the second writer finds it clean.
 
 use crate::ids::{Lsn, PageId};
+use crate::log::ScanStart;
 use observe::sync::{LockClass, Mutex};
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use thawdb_observe as observe;
 
@@ -32,7 +33,7 @@ pub type DirtyPage = (PageId, Lsn);
 
 /// The lists.
 pub struct DirtyLists {
-    shards: [Mutex<Vec<DirtyPage>>; SHARDS],
+    shards: [Mutex<VecDeque<DirtyPage>>; SHARDS],
     in_flight: Mutex<InFlight>,
     count: AtomicUsize,
 }
@@ -41,6 +42,10 @@ pub struct DirtyLists {
 struct InFlight {
     next: u64,
     oldest: BTreeMap<u64, Lsn>,
+    /// The pages of writes under way.
+    pages: BTreeMap<u64, Vec<DirtyPage>>,
+    /// Where the block begins from which on a hold's records lie, of holds alone.
+    holds: BTreeMap<u64, ScanStart>,
     /// Where the newest checkpoint, done or under way, lets redo begin.
     floor: Lsn,
 }
@@ -56,7 +61,7 @@ impl DirtyLists {
     /// Nothing is dirty.
     pub fn new() -> Self {
         Self {
-            shards: std::array::from_fn(|_| Mutex::new(&DIRTY_LIST, Vec::new())),
+            shards: std::array::from_fn(|_| Mutex::new(&DIRTY_LIST, VecDeque::new())),
             in_flight: Mutex::new(&IN_FLIGHT, InFlight::default()),
             count: AtomicUsize::new(0),
         }
@@ -64,7 +69,7 @@ impl DirtyLists {
 
     /// Lists a page that became dirty.
     pub fn push(&self, page: PageId, recovery: Lsn) {
-        self.shards[SHARD.get()].lock().push((page, recovery));
+        self.shards[SHARD.get()].lock().push_back((page, recovery));
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -87,7 +92,7 @@ impl DirtyLists {
         for turn in 0..SHARDS {
             let mut list = self.shards[(SHARD.get() + turn) % SHARDS].lock();
             let count = list.len().min(pages_max - pages.len());
-            let Some(oldest) = list[..count].iter().map(|(_, lsn)| *lsn).min() else {
+            let Some(oldest) = list.iter().take(count).map(|(_, lsn)| *lsn).min() else {
                 continue;
             };
             let known = in_flight.oldest.entry(number).or_insert(oldest);
@@ -95,32 +100,41 @@ impl DirtyLists {
             pages.extend(list.drain(..count));
             self.count.fetch_sub(count, Ordering::Relaxed);
         }
-        drop(in_flight);
         pages.sort_unstable();
+        if !pages.is_empty() {
+            in_flight.pages.insert(number, pages.clone());
+        }
         Taken { number, pages }
     }
 
     /// Ends what [`Self::take`] began; `back` is dirty still.
     pub fn done(&self, taken: &Taken, back: &[DirtyPage]) {
         let mut in_flight = self.in_flight.lock();
-        self.shards[SHARD.get()].lock().extend_from_slice(back);
+        let mut list = self.shards[SHARD.get()].lock();
+        // To the front: they are older than what was listed meanwhile.
+        back.iter().for_each(|page| list.push_front(*page));
+        drop(list);
         self.count.fetch_add(back.len(), Ordering::Relaxed);
         in_flight.oldest.remove(&taken.number);
+        in_flight.pages.remove(&taken.number);
     }
 
-    /// Keeps redo from `from` on possible until [`Self::release`]: for pages that are written by other means. `from` is
-    /// read from the log before anything of it is appended.
-    pub fn hold(&self, from: Lsn) -> u64 {
+    /// Keeps redo from `from` on possible until [`Self::release`]: for pages that are written by other means. `from` and
+    /// `scan` are read from the log before anything of it is appended.
+    pub fn hold(&self, from: Lsn, scan: ScanStart) -> u64 {
         let mut in_flight = self.in_flight.lock();
         in_flight.next += 1;
         let number = in_flight.next;
         in_flight.oldest.insert(number, from);
+        in_flight.holds.insert(number, scan);
         number
     }
 
     /// Ends a hold.
     pub fn release(&self, number: u64) {
-        self.in_flight.lock().oldest.remove(&number);
+        let mut in_flight = self.in_flight.lock();
+        in_flight.oldest.remove(&number);
+        in_flight.holds.remove(&number);
     }
 
     /// Keeps redo from `afresh` on possible while `taken` is in flight, if no checkpoint has passed it yet: then a torn
@@ -141,6 +155,21 @@ impl DirtyLists {
         let mut in_flight = self.in_flight.lock();
         in_flight.floor = self.oldest_of(&in_flight).map_or(end, |oldest| oldest.min(end)).max(held);
         in_flight.floor
+    }
+
+    /// Every page of which the device may lack a change, and where the first records of holds may lie.
+    pub fn all(&self) -> (Vec<DirtyPage>, Option<ScanStart>) {
+        let in_flight = self.in_flight.lock();
+        let mut pages: Vec<DirtyPage> = in_flight.pages.values().flatten().copied().collect();
+        self.shards.iter().for_each(|shard| pages.extend(shard.lock().iter()));
+        (pages, in_flight.holds.values().min().copied())
+    }
+
+    /// About the oldest LSN from which redo may be needed, without looking at every page.
+    pub fn about_oldest(&self) -> Option<Lsn> {
+        let in_flight = self.in_flight.lock();
+        let listed = self.shards.iter().filter_map(|shard| shard.lock().front().map(|(_, lsn)| *lsn)).min();
+        in_flight.oldest.values().copied().chain(listed).min()
     }
 
     fn oldest_of(&self, in_flight: &InFlight) -> Option<Lsn> {

@@ -25,6 +25,7 @@ pub mod dirty;
 pub mod file;
 pub mod files;
 pub mod log_space;
+pub(crate) mod loose;
 mod read;
 pub mod write;
 
@@ -68,6 +69,8 @@ pub struct Store {
     pub(crate) file_changes: Mutex<()>,
     pub(crate) read_only: files::ReadOnly,
     pub(crate) pending: Pending,
+    pub(crate) loose: loose::Loose,
+    settings: background::Settings,
 }
 
 impl Store {
@@ -90,6 +93,8 @@ impl Store {
             file_changes: Mutex::new(&FILE_CHANGES, ()),
             read_only: files::ReadOnly::default(),
             pending: Pending::new(),
+            loose: loose::Loose::new(),
+            settings: background::Settings::new(),
         })
     }
 

@@ -21,8 +21,8 @@ use super::dirty::{DirtyPage, Taken};
 use super::file::DataFile;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId, TxnId};
-use crate::log::Use;
 use crate::log::format::RECORD_HEADER_BYTES;
+use crate::log::{ScanStart, Use};
 use crate::page::{PAGE_BYTES, PageBytes, PageOp, checksum, header};
 use crate::pool::{BegunWrite, WriteBack};
 use crate::record;
@@ -187,7 +187,8 @@ impl Store {
         let last = u32::try_from(pages.len()).ok().and_then(|count| first.page.checked_add(count.saturating_sub(1)));
         let last = last.ok_or_else(|| StorageError::Bug("a run beyond the file".into()))?;
         let file = self.file_of(PageId { file: first.file, page: last })?;
-        let hold = self.dirty.hold(self.log_end());
+        let scan = self.log.as_ref().map_or(ScanStart::default(), |log| log.scan_start());
+        let hold = self.dirty.hold(self.log_end(), scan);
         let result = self.write_image_chunks(file, first, pages, txn);
         // After a failure too: chunks before it may be half on the device.
         self.writer.bulk.lock().push(hold);

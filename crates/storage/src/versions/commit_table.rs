@@ -297,7 +297,16 @@ impl CommitTable {
             let window = self.window.read().clone();
             // A window that slid past `low` meanwhile no longer tells who committed before `sequence`.
             if window.base <= low {
-                return Visibility { low, high, sequence, own: own.map_or(0, |txn| txn.0), own_command, window, registration };
+                return Visibility {
+                    low,
+                    high,
+                    sequence,
+                    own: own.map_or(0, |txn| txn.0),
+                    own_command,
+                    uncommitted: false,
+                    window,
+                    registration,
+                };
             }
         }
     }
@@ -338,9 +347,10 @@ pub(crate) struct Visibility {
     sequence: u64,
     own: u64,
     own_command: u64,
+    /// What is not committed is seen too.
+    uncommitted: bool,
     window: Window,
-    /// Held for its drop: while views live, the horizon stays below them.
-    #[expect(dead_code, reason = "kept for its drop")]
+    /// While views live, the horizon stays below them.
     registration: Arc<Registration>,
 }
 
@@ -355,6 +365,9 @@ impl Visibility {
         if txn == self.own {
             return writer >> TXN_BITS <= self.own_command;
         }
+        if self.uncommitted {
+            return self.registration.table.fate(writer) != Fate::Aborted;
+        }
         if txn >= self.high {
             return false;
         }
@@ -364,6 +377,11 @@ impl Visibility {
     /// The same snapshot, seeing the changes of `own` up to a command.
     pub(crate) fn with_own(&self, own: Option<TxnId>, own_command: u64) -> Self {
         Self { own: own.map_or(0, |txn| txn.0), own_command, ..self.clone() }
+    }
+
+    /// The same, seeing also what is not committed and not rolled back.
+    pub(crate) fn uncommitted(&self) -> Self {
+        Self { uncommitted: true, ..self.clone() }
     }
 
     /// The transaction of whose changes it sees some, 0 if none.

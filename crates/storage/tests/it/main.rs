@@ -4,6 +4,8 @@ mod bulk;
 mod crash;
 mod large;
 mod model;
+mod read_ahead;
+mod rollback;
 mod small_log;
 mod threads;
 mod world;

@@ -180,6 +180,14 @@ impl Client {
         &self.database
     }
 
+    /// Gives up the socket of a connection without encryption and without a response under way, for a caller that does
+    /// its own framing: a load generator that waits for many connections at once.
+    pub fn into_socket(self) -> io::Result<TcpStream> {
+        let transport = Arc::try_unwrap(self.transport);
+        let transport = transport.map_err(|_| io::Error::other("a canceller still has the connection"))?;
+        transport.into_socket()
+    }
+
     /// What cancels the request under way, from another thread.
     pub fn canceller(&self) -> Canceller {
         Canceller { transport: self.transport.clone(), attention: self.attention.clone() }

@@ -42,6 +42,13 @@ impl Transport {
         Ok(Self { socket, tls: Mutex::new(&TLS, None), writing: Mutex::new(&WRITE, ()) })
     }
 
+    pub(crate) fn into_socket(self) -> io::Result<TcpStream> {
+        if self.is_encrypted() {
+            return Err(io::Error::other("the connection is encrypted"));
+        }
+        Ok(self.socket)
+    }
+
     pub(crate) fn is_encrypted(&self) -> bool {
         self.tls.lock().is_some()
     }

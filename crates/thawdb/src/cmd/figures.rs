@@ -130,6 +130,23 @@ fn status_bytes(key: &str) -> u64 {
     line.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
+/// Seconds of processor that this process's living threads have used; 0 where the system does not tell.
+pub fn cpu_seconds() -> f64 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0.0 };
+    let of_thread = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    tasks.flatten().filter_map(of_thread).sum::<f64>() / 1e9
+}
+
+/// Bytes this process has had read from disks; 0 where the system does not tell.
+pub fn read_bytes() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let line = io.lines().find_map(|line| line.strip_prefix("read_bytes:"));
+    line.and_then(|rest| rest.trim().parse().ok()).unwrap_or(0)
+}
+
 /// Bytes of all files under a folder.
 pub fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };

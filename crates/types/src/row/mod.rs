@@ -20,14 +20,17 @@
 //! 3. Whatever bytes are given, decoding ends in values or [`Damage`] (property test): every length is checked against
 //!    the row before it is used.
 //!
-//! Decoding goes column by column over many rows ([`RowLayout::decode_column`]): the type is looked at once a column.
+//! Decoding goes column by column over many rows ([`RowLayout::decode_column`]): the type is looked at once a column. Rows
+//! in one piece of memory that were all written by one layout take shorter loops ([`RowLayout::decode_packed`]).
 //! Failure: a row that cannot be made to fit raises 511. The format is stored: it changes only with the file version.
 
 mod decode;
 mod encode;
+mod packed;
 
 pub use decode::RowSource;
 pub use encode::{RowBuffer, RowEncoder};
+pub use packed::{PackedRows, Uniform};
 
 pub use crate::key::Damage;
 use crate::{Scalar, SqlType};

@@ -38,7 +38,56 @@ fn encode(layout: &RowLayout, rows: &[Vec<Scalar>]) -> Stored {
     )
 }
 
+/// The rows in one piece, as a page has them.
+fn packed(stored: &Stored) -> (Vec<u8>, Vec<u16>, Vec<u16>) {
+    let (mut bytes, mut starts, mut ends) = (vec![0xEE; 3], Vec::new(), Vec::new());
+    for (row, _) in &stored.0 {
+        starts.push(bytes.len() as u16);
+        bytes.extend(row);
+        ends.push(bytes.len() as u16);
+    }
+    (bytes, starts, ends)
+}
+
+/// What the loops over packed rows give is what the general ones give.
+fn check_packed(layout: &RowLayout, stored: &Stored) {
+    let (bytes, starts, ends) = packed(stored);
+    if bytes.len() > usize::from(u16::MAX) {
+        return;
+    }
+    let rows = PackedRows { bytes: &bytes, starts: &starts, ends: &ends };
+    let uniform = layout.uniform(rows).expect("one layout wrote all rows");
+    for (position, column) in layout.columns().iter().enumerate() {
+        let mut general = ColumnBuilder::new(&column.sql_type, 0);
+        layout.decode_column(position, stored, &mut general).unwrap();
+        let mut short = ColumnBuilder::new(&column.sql_type, 0);
+        if layout.decode_packed(position, rows, uniform, &mut short).unwrap() {
+            assert_eq!(&general.finish(), &short.finish(), "{}", column.sql_type.name());
+        }
+    }
+}
+
+#[test]
+fn packed_rows_of_another_layout_or_cut_short_are_not_uniform() {
+    let column = |nullable| StoredColumn::new(SqlType::Int, nullable);
+    let (old, new) = (RowLayout::new(vec![column(false)]), RowLayout::new(vec![column(false), column(true)]));
+    let stored = encode(&old, &[vec![Scalar::Int(7)], vec![Scalar::Int(-7)]]);
+    let (bytes, starts, ends) = packed(&stored);
+    let rows = PackedRows { bytes: &bytes, starts: &starts, ends: &ends };
+    let uniform = old.uniform(rows).expect("one layout");
+    assert!(new.uniform(rows).is_none());
+    let cut: Vec<u16> = starts.iter().map(|start| start + 5).collect();
+    assert!(old.uniform(PackedRows { ends: &cut, ..rows }).is_none());
+    let beyond: Vec<u16> = ends.iter().map(|end| end + 100).collect();
+    assert!(old.uniform(PackedRows { ends: &beyond, ..rows }).is_none());
+    // Even against the promise that the rows are uniform there is no panic.
+    let far = vec![bytes.len() as u16; 2];
+    let mut builder = ColumnBuilder::new(&SqlType::Int, 0);
+    assert!(old.decode_packed(0, PackedRows { starts: &far, ..rows }, uniform, &mut builder).is_err());
+}
+
 fn check(layout: &RowLayout, rows: &[Vec<Scalar>], stored: &Stored) {
+    check_packed(layout, stored);
     for (index, row) in rows.iter().enumerate() {
         assert_eq!(&layout.decode_row(stored, index).unwrap(), row);
     }

@@ -1,11 +1,12 @@
 //! Calls of functions by name: which kind it is, then arguments to their types.
 //!
-//! A name with a schema is a user's function (4121 until those exist); a bare name is an aggregate, a window function, a
+//! A name with a schema is a user's function (4121 if there is none); a bare name is an aggregate, a window function, a
 //! form of its own (ISNULL, CHOOSE, CHECKSUM(*)), or a line of [`crate::functions::signature`]; otherwise 195.
 
 use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::error;
 use crate::bind::{Binder, coerce};
+use crate::compile::{UserFunction, UserFunctionKind};
 use crate::functions::signature::{self, Arg, Class, Nulls, Out, Signature};
 use thawdb_tsql::ast::{self, Span};
 use thawdb_types::convert::{CastRule, implicit_cast};
@@ -16,6 +17,11 @@ impl Binder<'_> {
         let name = &call.name.name.text;
         let system_schema = call.name.schema.as_ref().is_some_and(|s| s.is("sys"));
         if !call.name.is_simple() && !system_schema {
+            if call.over.is_none()
+                && let Some(bound) = self.bind_user_call(call, span)?
+            {
+                return Ok(bound);
+            }
             let prefix = call.name.schema.as_ref().map_or("", |s| s.text.as_str());
             let full = crate::bind::scope::shown_object(&call.name);
             return Err(error(4121, &[&prefix, &full], span));
@@ -52,14 +58,81 @@ impl Binder<'_> {
         self.bind_function(name, &refs(&call.arguments), span)
     }
 
+    /// JSON_OBJECT and JSON_ARRAY: what their clause says of NULL becomes the last argument.
+    pub(super) fn bind_json<'e>(
+        &mut self,
+        name: &str,
+        arguments: impl Iterator<Item = &'e ast::Expr>,
+        absent_on_null: bool,
+        span: Span,
+    ) -> Result<BoundExpr, SqlError> {
+        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
+        let mut bound = arguments.map(|argument| self.bind_expr(argument)).collect::<Result<Vec<_>, _>>()?;
+        bound.push(BoundExpr::literal(Scalar::Bit(absent_on_null), SqlType::Bit));
+        finish_call(signature, bound, span)
+    }
+
+    /// A call of a scalar function of the user's; `None` if there is none of the name.
+    fn bind_user_call(&mut self, call: &ast::FunctionCall, span: Span) -> Result<Option<BoundExpr>, SqlError> {
+        let Some((function, database, _)) = self.find_user_function(&call.name)? else { return Ok(None) };
+        let UserFunctionKind::Scalar(sql_type) = function.kind else { return Ok(None) };
+        let mut arguments =
+            vec![BoundExpr::literal(Scalar::Int(database.0), SqlType::Int), BoundExpr::literal(Scalar::Int(function.id.0), SqlType::Int)];
+        arguments.extend(self.bind_user_arguments(&function, &call.name, &call.arguments)?);
+        let kind = BoundExprKind::Function { name: crate::functions::USER_FUNCTION, arguments };
+        let _ = span;
+        Ok(Some(BoundExpr { kind, sql_type, nullable: true }))
+    }
+
+    /// Arguments of a user's function, as its parameters take them: 313 for too few, 8144 for too many.
+    pub(crate) fn bind_user_arguments(
+        &mut self,
+        function: &UserFunction,
+        name: &ast::ObjectName,
+        arguments: &[ast::Expr],
+    ) -> Result<Vec<BoundExpr>, SqlError> {
+        let shown = crate::bind::scope::shown_object(name);
+        if arguments.len() > function.parameters.len() {
+            return Err(error(8144, &[&shown], name.span));
+        }
+        if arguments.len() < function.parameters.len() {
+            return Err(error(313, &[&shown], name.span));
+        }
+        let mut bound = Vec::with_capacity(arguments.len());
+        for (argument, parameter) in arguments.iter().zip(&function.parameters) {
+            let value = match (&argument.kind, &parameter.default) {
+                (ast::ExprKind::Default, Some(default)) => self.bind_expr(default)?,
+                (ast::ExprKind::Default, None) => BoundExpr::null(),
+                _ => self.bind_expr(argument)?,
+            };
+            let value = coerce::assign(value, parameter.sql_type, argument.span)?;
+            bound.push(coerce::convert(value, parameter.sql_type, argument.span)?);
+        }
+        Ok(bound)
+    }
+
+    /// NEXT VALUE FOR a sequence.
+    pub(super) fn bind_next_value(&mut self, name: &ast::ObjectName) -> Result<BoundExpr, SqlError> {
+        let (database, id, sql_type) = self.find_sequence(name)?;
+        let arguments = [database.0, id.0].map(|number| BoundExpr::literal(Scalar::Int(number), SqlType::Int)).into_iter().collect();
+        let signature = signature::find("NEXT VALUE FOR").expect("the table has it");
+        let kind = BoundExprKind::Function { name: signature.name, arguments };
+        let value = BoundExpr { kind, sql_type: SqlType::BigInt, nullable: true };
+        coerce::convert(value, sql_type, name.span)
+    }
+
     /// Binds a call of a function of the table.
     pub(crate) fn bind_function(&mut self, name: &str, arguments: &[&ast::Expr], span: Span) -> Result<BoundExpr, SqlError> {
-        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
+        let signature = signature::find(name).ok_or_else(|| error(195, &[&name, &"built-in function name"], span))?;
         check_count(signature, arguments.len(), span)?;
         let mut bound = Vec::with_capacity(arguments.len());
         for (index, argument) in arguments.iter().enumerate() {
             let wanted = signature.arguments[index.min(signature.arguments.len() - 1)];
-            bound.push(if wanted == Arg::Part { date_part(signature.name, argument)? } else { self.bind_expr(argument)? });
+            bound.push(match wanted {
+                Arg::Part if signature.name == "ISJSON" => json_sort(argument)?,
+                Arg::Part => date_part(signature.name, argument)?,
+                _ => self.bind_expr(argument)?,
+            });
         }
         finish_call(signature, bound, span)
     }
@@ -115,7 +188,7 @@ impl Binder<'_> {
     fn bind_checksum_star(&mut self, name: &str, span: Span) -> Result<BoundExpr, SqlError> {
         let tables = self.levels.last().map(|l| l.tables.as_slice()).unwrap_or_default();
         let columns: Vec<_> = tables.iter().flat_map(|t| &t.columns).map(|c| self.column_expr(c.column)).collect();
-        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
+        let signature = signature::find(name).ok_or_else(|| error(195, &[&name, &"built-in function name"], span))?;
         check_count(signature, columns.len(), span)?;
         finish_call(signature, columns, span)
     }
@@ -144,6 +217,19 @@ fn date_part(function: &str, argument: &ast::Expr) -> Result<BoundExpr, SqlError
     };
     let part = signature::date_part(&column.text).ok_or_else(|| error(155, &[&column.text, &shown], argument.span))?;
     Ok(BoundExpr::literal(Scalar::Text(part.to_string()), SqlType::varchar(part.len() as u16)))
+}
+
+/// The word that says what ISJSON looks for.
+fn json_sort(argument: &ast::Expr) -> Result<BoundExpr, SqlError> {
+    let word = match &argument.kind {
+        ast::ExprKind::Column(ast::ColumnName { table: None, column, .. }) => column.text.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    if !matches!(word.as_str(), "value" | "array" | "object" | "scalar") {
+        return Err(error(1023, &[&2, &"isjson"], argument.span));
+    }
+    let length = word.len() as u16;
+    Ok(BoundExpr::literal(Scalar::Text(word), SqlType::varchar(length)))
 }
 
 fn finish_call(signature: &'static Signature, bound: Vec<BoundExpr>, span: Span) -> Result<BoundExpr, SqlError> {

@@ -9,6 +9,7 @@ mod operator;
 mod predicate;
 mod subquery;
 mod window;
+mod xml;
 
 pub use conversion::resolve_type;
 pub use literal::integer_digits;
@@ -16,6 +17,7 @@ pub(crate) use operator::binary;
 
 use super::Binder;
 use super::error::{error, not_built};
+use super::scope::same_name;
 use crate::algebra::{BoundExpr, BoundExprKind};
 use thawdb_tsql::ast::{self, ExprKind as A};
 use thawdb_types::{SqlError, SqlType};
@@ -47,9 +49,17 @@ impl Binder<'_> {
             A::Collate { operand, collation } => self.bind_collate(operand, collation, span),
             A::Subquery(query) => self.bind_scalar_subquery(query, span),
             A::AtTimeZone { operand, zone } => self.bind_function("AT TIME ZONE", &[operand, zone], span),
-            A::NextValueFor { .. } => Err(not_built("NEXT VALUE FOR", span)),
-            A::Method { .. } | A::StaticMethod { .. } => Err(not_built("a method call", span)),
-            A::JsonObject { .. } | A::JsonArray { .. } => Err(not_built("JSON_OBJECT and JSON_ARRAY", span)),
+            A::NextValueFor { sequence, over } => match over {
+                None => self.bind_next_value(sequence),
+                Some(_) => Err(not_built("NEXT VALUE FOR ... OVER", span)),
+            },
+            A::Method { receiver, method, arguments } => self.bind_method(receiver, method, arguments.as_deref(), span),
+            A::StaticMethod { .. } => Err(not_built("a method call", span)),
+            A::JsonObject { members, absent_on_null } => {
+                let arguments = members.iter().flat_map(|(key, value)| [key, value]);
+                self.bind_json("JSON_OBJECT", arguments, *absent_on_null, span)
+            }
+            A::JsonArray { elements, absent_on_null } => self.bind_json("JSON_ARRAY", elements.iter(), *absent_on_null, span),
             A::PartitionFunction { .. } => Err(not_built("$PARTITION", span)),
             _ => Err(error(4145, &[&""], span)),
         }
@@ -103,6 +113,11 @@ impl Binder<'_> {
     }
 
     fn bind_variable(&mut self, variable: &ast::Variable) -> Result<BoundExpr, SqlError> {
+        if let Some(parameters) = self.parameters.last() {
+            // The text of a view or inline function sees no variables but its own parameters.
+            let found = parameters.iter().find(|(name, _)| same_name(name, &variable.name));
+            return found.map(|(_, value)| value.clone()).ok_or_else(|| error(137, &[&variable.name], variable.span));
+        }
         let (index, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
         Ok(BoundExpr::new(BoundExprKind::Variable(index), sql_type))
     }

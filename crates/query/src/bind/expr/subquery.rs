@@ -8,7 +8,7 @@ use crate::bind::types::comparison_name;
 use crate::bind::{Binder, coerce};
 use crate::expr::CompareOp;
 use thawdb_tsql::ast::{self, Span};
-use thawdb_types::{SqlError, SqlType};
+use thawdb_types::{Scalar, SqlError, SqlType};
 
 impl Binder<'_> {
     /// Binds a subquery of one column.
@@ -31,7 +31,13 @@ impl Binder<'_> {
         }
         let (rel, column) = self.bind_one_column(query)?;
         let sql_type = self.columns.info(column).sql_type;
-        Ok(BoundExpr::new(BoundExprKind::Subquery { plan: Box::new(rel), column, kind: BoundSubquery::Scalar }, sql_type))
+        let value = BoundExpr::new(BoundExprKind::Subquery { plan: Box::new(rel), column, kind: BoundSubquery::Scalar }, sql_type);
+        if !matches!(query.for_clause, Some(ast::ForClause::Json { .. })) {
+            return Ok(value);
+        }
+        // Marked as JSON, which goes into other JSON as it is.
+        let arguments = vec![BoundExpr::literal(Scalar::text("\u{1f}"), SqlType::NVARCHAR_MAX), value];
+        Ok(BoundExpr { kind: BoundExprKind::Function { name: "FOR JSON", arguments }, sql_type, nullable: true })
     }
 
     pub(super) fn bind_exists(&mut self, query: &ast::Query) -> Result<BoundExpr, SqlError> {

@@ -9,6 +9,7 @@ use crate::bind::error::{error, not_built};
 use crate::bind::query::{OutputName, QueryUse};
 use crate::bind::scope::same_name;
 use crate::bind::{Binder, Clause, Level, coerce};
+use crate::locking::LockHints;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, TableDef};
 use thawdb_tsql::ast::{self, InsertSource, Span};
@@ -21,8 +22,20 @@ impl Binder<'_> {
             self.push_ctes(with)?;
         }
         let span = insert.target.span;
-        let table = self.find_target_table(&insert.target.kind, span)?;
+        let through = match &insert.target.kind {
+            ast::DmlTargetKind::Name(name) => self.view_columns(name, &insert.target)?,
+            _ => None,
+        };
+        let (table, insert) = match through {
+            None => (self.find_target_table(&insert.target.kind, span)?, std::borrow::Cow::Borrowed(insert)),
+            Some((table, columns)) => {
+                let insert = through_view(insert, &table, &columns)?;
+                (table, std::borrow::Cow::Owned(insert))
+            }
+        };
+        let insert = &*insert;
         self.depend(&table, true);
+        self.hint_insert_target(&insert.target.hints, span)?;
         let targets = self.insert_targets(&table, insert, span)?;
         let (input, columns) = match &insert.source {
             InsertSource::Values(rows) => self.insert_values(&table, &targets, rows, span)?,
@@ -39,6 +52,21 @@ impl Binder<'_> {
         });
         let values = targets.into_iter().zip(columns).collect();
         Ok(BoundStmt::Insert(Box::new(BoundInsert { table, input, values, defaults, output })))
+    }
+
+    /// Hints of the target: those about the whole table count, rows are locked anyway.
+    fn hint_insert_target(&mut self, hints: &[ast::TableHint], span: Span) -> Result<(), SqlError> {
+        super::target::refuse_dirty_target(hints, span)?;
+        let mut locking = LockHints::default();
+        for hint in hints {
+            if let ast::TableHint::Word(word) = hint {
+                locking.add(word).map_err(|error| error.at_line(span.line))?;
+            }
+        }
+        if let Some(target) = self.dependencies.last_mut() {
+            target.whole = locking.table;
+        }
+        Ok(())
     }
 
     /// Positions of the columns the statement gives values for.
@@ -226,6 +254,32 @@ impl Binder<'_> {
         self.levels = levels;
         coerce::store(bound?, column.sql_type, expr.span)
     }
+}
+
+/// An INSERT through a view as one into its table: 4406 for columns that the table does not have as such.
+fn through_view(insert: &ast::Insert, table: &TableDef, columns: &[(String, Option<usize>)]) -> Result<ast::Insert, SqlError> {
+    let derived = || match &insert.target.kind {
+        ast::DmlTargetKind::Name(name) => error(4406, &[&crate::bind::scope::shown_object(name)], insert.target.span),
+        _ => error(4406, &[&""], insert.target.span),
+    };
+    let mut mapped = insert.clone();
+    let named = |at: usize, span: Span| ast::Ident { span, ..ast::Ident::new(table.columns[at].name.clone()) };
+    if insert.columns.is_empty() {
+        mapped.columns.clear();
+        for (_, at) in columns {
+            let at = at.ok_or_else(derived)?;
+            if table.columns[at].identity.is_none() && table.columns[at].sql_type != SqlType::RowVersion {
+                mapped.columns.push(named(at, insert.target.span));
+            }
+        }
+        return Ok(mapped);
+    }
+    for (slot, name) in mapped.columns.iter_mut().zip(&insert.columns) {
+        let known = columns.iter().find(|(known, _)| same_name(known, &name.text));
+        let (_, at) = known.ok_or_else(|| error(207, &[&name.text], name.span))?;
+        *slot = named(at.ok_or_else(derived)?, name.span);
+    }
+    Ok(mapped)
 }
 
 /// The expression a stored default's text says.

@@ -10,6 +10,7 @@
 
 use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, ColumnRef, Get, Rel, Top};
 use crate::bind::error::error;
+use crate::bind::objects::Object;
 use crate::bind::scope::ScopeTable;
 use crate::bind::table_ref::join;
 use crate::bind::{Binder, Clause};
@@ -20,6 +21,9 @@ use thawdb_catalog::TableDef;
 use thawdb_tsql::ast::{self, DmlTargetKind, TableRef};
 use thawdb_types::{SqlError, SqlType};
 
+/// A view's base table, and the view's columns with their positions in it.
+pub(super) type ViewColumns = (Arc<TableDef>, Vec<(String, Option<usize>)>);
+
 /// The rows a statement changes.
 pub(super) struct Target {
     pub table: Arc<TableDef>,
@@ -29,6 +33,10 @@ pub(super) struct Target {
     pub columns: Vec<ColumnRef>,
     /// What the columns are called where they can be set: in a derived table by its own names.
     pub names: Vec<(String, usize)>,
+    /// What the target is called.
+    pub name: String,
+    /// Names of the target that are computed: they cannot be set.
+    pub derived: Vec<String>,
     /// Whether other tables are joined in.
     pub joined: bool,
     /// What the target is called, among the level's tables.
@@ -51,6 +59,7 @@ impl Binder<'_> {
         let columns: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
         let position_in_table = |c: &ColumnRef| get.columns.iter().find(|(_, id)| id == c).map(|(p, _)| *p);
         let named = |c: &crate::bind::scope::ScopeColumn| position_in_table(&c.column).map(|p| (c.name.clone(), p));
+        let derived = scope.columns.iter().filter(|c| position_in_table(&c.column).is_none()).map(|c| c.name.clone()).collect();
         let names = scope.columns.iter().filter_map(named).collect();
         let locator = self.columns.add("", SqlType::varbinary(1700), false);
         if !self.expose(&mut rel, &columns, locator) {
@@ -65,7 +74,7 @@ impl Binder<'_> {
         if let Some(condition) = where_ {
             predicates.extend(self.within(Clause::Where, |b| b.bind_condition(condition))?.conjuncts());
         }
-        Ok(Target { table, rel: rel.filter(predicates), locator, columns, names, joined, position })
+        Ok(Target { table, rel: rel.filter(predicates), locator, columns, names, name: scope.name, derived, joined, position })
     }
 
     fn target_and_from(&mut self, target: &ast::DmlTarget, from: &[TableRef]) -> Result<(Rel, usize), SqlError> {
@@ -76,12 +85,20 @@ impl Binder<'_> {
                 return Ok((bound.rel, 0));
             }
         }
+        if from.is_empty()
+            && let DmlTargetKind::Name(name) = &target.kind
+            && let Some((rel, scope)) = self.view_target(name, target)?
+        {
+            self.level().tables = scope;
+            return Ok((rel, 0));
+        }
         if from.is_empty() {
             let table = self.find_target_table(&target.kind, target.span)?;
             let name = match &target.kind {
                 DmlTargetKind::Name(name) => Some(name),
                 _ => None,
             };
+            refuse_dirty_target(&target.hints, target.span)?;
             let (rel, mut scope) = self.table_reference(table, name, None, &target.hints)?;
             if let DmlTargetKind::Variable(variable) = &target.kind {
                 scope[0].name.clone_from(&variable.name);
@@ -89,8 +106,10 @@ impl Binder<'_> {
             self.level().tables = scope;
             return Ok((rel, 0));
         }
-        let rel = self.bind_from(from)?;
+        let mut rel = self.bind_from(from)?;
+        refuse_dirty_target(&target.hints, target.span)?;
         if let Some(position) = self.find_in_from(target)? {
+            self.hint_member(&mut rel, position, &target.hints)?;
             return Ok((rel, position));
         }
         let table = self.find_target_table(&target.kind, target.span)?;
@@ -103,7 +122,10 @@ impl Binder<'_> {
             .map(|(i, _)| i)
             .collect();
         match same.as_slice() {
-            [only] => Ok((rel, *only)),
+            [only] => {
+                self.hint_member(&mut rel, *only, &target.hints)?;
+                Ok((rel, *only))
+            }
             [] => {
                 let name = match &target.kind {
                     DmlTargetKind::Name(name) => Some(name),
@@ -115,6 +137,40 @@ impl Binder<'_> {
                 Ok((join(rel, own, JoinKind::Inner, Vec::new(), None), position))
             }
             _ => Err(error(8154, &[&table.name], target.span)),
+        }
+    }
+
+    /// The rows of a target that is a view; `None` for other targets.
+    pub(super) fn view_target(
+        &mut self,
+        name: &ast::ObjectName,
+        target: &ast::DmlTarget,
+    ) -> Result<Option<crate::bind::table_ref::BoundTable>, SqlError> {
+        let Object::View { view, database, schema } = self.find_object(name)? else { return Ok(None) };
+        let named = ast::NamedTable { name: name.clone(), alias: None, system_time: None, sample: None, hints: target.hints.clone() };
+        self.view_reference(&view, (database, &schema), &named).map(Some)
+    }
+
+    /// The table behind a view that rows are inserted through, and the position in it of each of the view's columns; `None`
+    /// for a column that is computed.
+    pub(super) fn view_columns(&mut self, name: &ast::ObjectName, target: &ast::DmlTarget) -> Result<Option<ViewColumns>, SqlError> {
+        let Some((rel, scope)) = self.view_target(name, target)? else { return Ok(None) };
+        let get = base_of(&rel, &scope[0], target.span)?;
+        let position = |column: ColumnRef| get.columns.iter().find(|(_, id)| *id == column).map(|(at, _)| *at);
+        let columns = scope[0].columns.iter().map(|c| (c.name.clone(), position(c.column))).collect();
+        Ok(Some((get.table, columns)))
+    }
+
+    /// Adds the hints of UPDATE t WITH (...) to the member of FROM that is t.
+    fn hint_member(&mut self, rel: &mut Rel, position: usize, hints: &[ast::TableHint]) -> Result<(), SqlError> {
+        if hints.is_empty() {
+            return Ok(());
+        }
+        let columns: Vec<ColumnRef> = self.level().tables[position].columns.iter().map(|column| column.column).collect();
+        let span = self.statement;
+        match get_with(rel, &columns) {
+            Some(get) => hints.iter().try_for_each(|hint| crate::bind::table_ref::apply_hint(get, hint, span)),
+            None => Ok(()),
         }
     }
 
@@ -188,6 +244,20 @@ fn base_of(rel: &Rel, scope: &ScopeTable, span: ast::Span) -> Result<Get, SqlErr
     }
 }
 
+/// The table whose columns these are.
+fn get_with<'r>(rel: &'r mut Rel, columns: &[ColumnRef]) -> Option<&'r mut Get> {
+    if let Rel::Get(get) = rel {
+        return get.columns.iter().any(|(_, column)| columns.contains(column)).then_some(&mut **get);
+    }
+    rel.inputs_mut().into_iter().find_map(|input| get_with(input, columns))
+}
+
+/// 1065 for NOLOCK on the table a statement changes.
+pub(super) fn refuse_dirty_target(hints: &[ast::TableHint], span: ast::Span) -> Result<(), SqlError> {
+    let dirty = |hint: &ast::TableHint| matches!(hint, ast::TableHint::Word(word) if matches!(word.as_str(), "NOLOCK" | "READUNCOMMITTED"));
+    if hints.iter().any(dirty) { Err(error(1065, &[], span)) } else { Ok(()) }
+}
+
 fn collect_gets<'r>(rel: &'r Rel, into: &mut Vec<&'r Get>) {
     match rel {
         Rel::Get(get) => into.push(get),
@@ -212,7 +282,7 @@ impl Binder<'_> {
             Rel::Get(get) if get.columns.iter().any(|(_, c)| *c == columns[0]) => {
                 // First, where UPDATE and DELETE want it.
                 get.columns.insert(0, (get.table.columns.len(), locator));
-                get.for_update = true;
+                get.locking.target = true;
                 true
             }
             Rel::Project { input, exprs } => {

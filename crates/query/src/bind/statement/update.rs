@@ -167,6 +167,9 @@ impl Binder<'_> {
 
 fn set_column(name: &ast::ColumnName, target: &Target, set: &Assignments) -> Result<usize, SqlError> {
     let index = target.names.iter().find(|(n, _)| same_name(n, &name.column.text)).map(|(_, i)| *i);
+    if index.is_none() && target.derived.iter().any(|derived| same_name(derived, &name.column.text)) {
+        return Err(error(4406, &[&target.name], name.span));
+    }
     let index = index.ok_or_else(|| error(207, &[&name.column.text], name.span))?;
     if set.columns.iter().any(|(i, _)| *i == index) {
         return Err(error(264, &[&name.column.text], name.span));

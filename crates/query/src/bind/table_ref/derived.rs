@@ -2,10 +2,12 @@
 
 use super::{BoundTable, derived_scope, need_alias};
 use crate::algebra::{BoundExpr, Rel};
-use crate::bind::error::error;
+use crate::bind::error::{error, not_built};
 use crate::bind::query::{OutputName, QueryUse};
 use crate::bind::scope::ScopeTable;
 use crate::bind::{Binder, Clause, Level, coerce};
+use crate::compile::{UserFunction, UserFunctionKind, UserParameter};
+use thawdb_catalog::DatabaseId;
 use thawdb_tsql::ast::{self, Span};
 use thawdb_types::SqlError;
 
@@ -67,9 +69,12 @@ impl Binder<'_> {
         &mut self,
         name: &ast::ObjectName,
         arguments: &[ast::Expr],
+        schema: &[ast::RowsetColumn],
         alias: Option<&ast::Alias>,
     ) -> Result<BoundTable, SqlError> {
-        let source = self.find_table_function(name)?;
+        if let Some((function, database, owner)) = self.find_user_function(name)? {
+            return self.bind_user_rows(&function, (database, &owner), name, arguments, alias);
+        }
         let mut bound = Vec::with_capacity(arguments.len());
         for argument in arguments {
             bound.push(match argument.kind {
@@ -77,6 +82,15 @@ impl Binder<'_> {
                 _ => self.within(Clause::From, |b| b.bind_expr(argument))?,
             });
         }
+        let built_in = match name.is_simple() {
+            true => self.built_in_table_function(&name.name.text, bound.clone(), schema, name.span)?,
+            false => None,
+        };
+        let (source, bound) = match built_in {
+            Some(built_in) => built_in,
+            None if !schema.is_empty() => return Err(not_built("a WITH clause of this table-valued function", name.span)),
+            None => (self.find_table_function(name)?, bound),
+        };
         let (rel, columns) = self.source_columns(source, bound);
         let mut outputs: Vec<OutputName> = columns.iter().map(|c| OutputName { name: c.name.clone(), column: c.column }).collect();
         if let Some(alias) = alias {
@@ -85,6 +99,43 @@ impl Binder<'_> {
         let shown = alias.map_or(name.name.text.as_str(), |a| a.name.text.as_str());
         let mut scope: ScopeTable = derived_scope(&outputs, shown);
         scope.alias = alias.is_some();
+        Ok((rel, vec![scope]))
+    }
+
+    /// A table-valued function of the user's: an inline one is its query over the arguments.
+    fn bind_user_rows(
+        &mut self,
+        function: &UserFunction,
+        home: (DatabaseId, &str),
+        name: &ast::ObjectName,
+        arguments: &[ast::Expr],
+        alias: Option<&ast::Alias>,
+    ) -> Result<BoundTable, SqlError> {
+        let values = self.within(Clause::From, |b| b.bind_user_arguments(function, name, arguments))?;
+        let (rel, mut outputs) = match &function.kind {
+            UserFunctionKind::Scalar(_) => {
+                return Err(error(208, &[&crate::bind::scope::shown_object(name)], name.span));
+            }
+            UserFunctionKind::Rows(source) => {
+                let (rel, columns) = self.source_columns(source.clone(), values);
+                let outputs = columns.into_iter().map(|c| OutputName { name: c.name, column: c.column }).collect();
+                (rel, outputs)
+            }
+            UserFunctionKind::Inline(query) => {
+                // A column of a neighbour gets a value of its own, so that what the query puts out is its own too.
+                let own = |(p, value): (&UserParameter, BoundExpr)| {
+                    (p.name.clone(), if value.as_column().is_some() { coerce::cast(value, p.sql_type) } else { value })
+                };
+                let named = function.parameters.iter().zip(values).map(own).collect();
+                let bound = self.at_home(home, named, name.span, |b| b.bind_query(query, QueryUse::Derived))?;
+                (bound.rel, bound.outputs)
+            }
+        };
+        let none: &[ast::Ident] = &[];
+        crate::bind::query::rename_outputs(&mut outputs, alias.map_or(none, |a| &a.columns), &name.name.text, name.span)?;
+        let mut scope: ScopeTable = derived_scope(&outputs, alias.map_or(name.name.text.as_str(), |a| a.name.text.as_str()));
+        scope.alias = alias.is_some();
+        scope.schema = home.1.to_string();
         Ok((rel, vec![scope]))
     }
 }

@@ -3,8 +3,11 @@
 //! A derived table sees enclosing queries but not its neighbours; the right side of APPLY sees the left; ON sees both
 //! sides of its own join and enclosing queries.
 
+mod built_in;
 mod derived;
 mod table;
+
+pub(crate) use table::apply_hint;
 
 use super::Binder;
 use super::error::{error, not_built};
@@ -42,15 +45,10 @@ impl Binder<'_> {
             TableRefKind::Variable { variable, alias, hints } => self.bind_table_variable(variable, alias.as_ref(), hints),
             TableRefKind::Derived { query, alias } => self.bind_derived(query, alias.as_ref(), table.span),
             TableRefKind::Values { rows, alias } => self.bind_values_table(rows, alias.as_ref(), table.span),
-            TableRefKind::Function { name, arguments, schema, alias } => {
-                if !schema.is_empty() {
-                    return Err(not_built("a WITH clause of a table-valued function", table.span));
-                }
-                self.bind_table_function(name, arguments, alias.as_ref())
-            }
+            TableRefKind::Function { name, arguments, schema, alias } => self.bind_table_function(name, arguments, schema, alias.as_ref()),
             TableRefKind::Join { kind, hint, left, right, on } => self.bind_join(*kind, *hint, (left, right), on.as_deref(), table.span),
             TableRefKind::Apply { outer, left, right } => self.bind_apply(*outer, left, right, table.span),
-            TableRefKind::Method { .. } => Err(not_built("nodes()", table.span)),
+            TableRefKind::Method { call, alias } => self.bind_nodes(call, alias.as_ref(), table.span),
             TableRefKind::OpenRowset(_) => Err(not_built("OPENROWSET", table.span)),
             TableRefKind::Pivot(_) => Err(not_built("PIVOT", table.span)),
             TableRefKind::Unpivot(_) => Err(not_built("UNPIVOT", table.span)),

@@ -7,9 +7,11 @@ use crate::bind::error::{error, not_built};
 use crate::bind::objects::Object;
 use crate::bind::query::QueryUse;
 use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
+use crate::compile::ViewText;
+use crate::locking::LockHints;
 use crate::phys::RowSource;
 use std::sync::Arc;
-use thawdb_catalog::TableDef;
+use thawdb_catalog::{DatabaseId, TableDef};
 use thawdb_tsql::ast::{self, IndexReference, TableHint};
 use thawdb_types::SqlError;
 
@@ -32,7 +34,7 @@ impl Binder<'_> {
         match self.find_object(&named.name)? {
             Object::Table(table) => self.table_reference(table, Some(&named.name), named.alias.as_ref(), &named.hints),
             Object::Source { source, schema } => self.source_reference(source, &schema, named),
-            Object::View { query, schema } => self.view_reference(&query, &schema, named),
+            Object::View { view, database, schema } => self.view_reference(&view, (database, &schema), named),
         }
     }
 
@@ -80,7 +82,7 @@ impl Binder<'_> {
             base: Some(table.clone()),
             qualified_only: false,
         };
-        let mut get = Get { table, columns, for_update: false, index_hint: None, force_seek: false };
+        let mut get = Get { table, columns, locking: LockHints::default(), index_hint: None, force_seek: false };
         for hint in hints {
             apply_hint(&mut get, hint, self.statement)?;
         }
@@ -117,31 +119,60 @@ impl Binder<'_> {
         (Rel::Source { source, arguments, columns }, offered)
     }
 
-    fn view_reference(&mut self, query: &ast::Query, schema: &str, named: &ast::NamedTable) -> Result<BoundTable, SqlError> {
-        if self.views_deep >= VIEW_DEPTH_MAX {
-            return Err(error(217, &[&"view", &VIEW_DEPTH_MAX], named.name.span));
-        }
-        self.views_deep += 1;
-        let levels = std::mem::take(&mut self.levels);
-        let ctes = std::mem::take(&mut self.ctes);
-        let bound = self.bind_query(query, QueryUse::Derived);
-        (self.levels, self.ctes) = (levels, ctes);
-        self.views_deep -= 1;
-        let bound = bound?;
+    /// A reference to a view: its query, bound where it lives.
+    pub(crate) fn view_reference(
+        &mut self,
+        view: &ViewText,
+        (database, schema): (DatabaseId, &str),
+        named: &ast::NamedTable,
+    ) -> Result<BoundTable, SqlError> {
+        self.depend_on(database, view.id);
+        let definition = view.definition.clone();
+        let mut bound =
+            self.at_home((database, schema), Vec::new(), named.name.span, |b| b.bind_query(&definition.query, QueryUse::Derived))?;
+        let shown = &named.name.name.text;
+        crate::bind::query::rename_outputs(&mut bound.outputs, &definition.columns, shown, named.name.span)?;
         let alias = named.alias.as_ref();
-        let mut scope = super::derived_scope(&bound.outputs, alias.map_or(named.name.name.text.as_str(), |a| a.text.as_str()));
+        let mut scope = super::derived_scope(&bound.outputs, alias.map_or(shown.as_str(), |a| a.text.as_str()));
         scope.alias = alias.is_some();
         scope.schema = schema.to_string();
         scope.database = named.name.database.as_ref().map(|d| d.text.clone());
         Ok((bound.rel, vec![scope]))
     }
+
+    /// Binds the text of a view or function: it sees nothing of the query around it but its parameters.
+    pub(crate) fn at_home<T>(
+        &mut self,
+        (database, schema): (DatabaseId, &str),
+        parameters: Vec<(String, crate::algebra::BoundExpr)>,
+        span: ast::Span,
+        bind: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        if self.views_deep >= VIEW_DEPTH_MAX {
+            return Err(error(217, &[&VIEW_DEPTH_MAX], span));
+        }
+        self.views_deep += 1;
+        let levels = std::mem::take(&mut self.levels);
+        let ctes = std::mem::take(&mut self.ctes);
+        let home = self.home.replace((database, schema.to_string()));
+        self.parameters.push(parameters);
+        let bound = bind(self);
+        self.parameters.pop();
+        (self.levels, self.ctes, self.home) = (levels, ctes, home);
+        self.views_deep -= 1;
+        bound.map_err(|error| error.at_line(span.line))
+    }
 }
 
-fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Result<(), SqlError> {
+/// Takes a hint into account. 1047 if it excludes another one.
+pub(crate) fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Result<(), SqlError> {
     match hint {
-        TableHint::Word(word) if matches!(word.as_str(), "UPDLOCK" | "XLOCK") => get.for_update = true,
-        // Every other word changes how rows are locked or read ahead, never which rows there are.
-        TableHint::Word(_) | TableHint::Value(..) => {}
+        TableHint::Word(word) if word == "SNAPSHOT" => return Err(not_built("SNAPSHOT hint", span)),
+        TableHint::Word(word) => {
+            // Words that are not about locks change how rows are read ahead, never which rows there are.
+            get.locking.add(word).map_err(|error| error.at_line(span.line))?;
+        }
+        TableHint::Value(..) => {}
         TableHint::Index(indexes) => {
             if let [one] = indexes.as_slice() {
                 get.index_hint = Some(find_index(get, one, span)?);

@@ -2,14 +2,16 @@
 //!
 //! | what | measures |
 //! |---|---|
-//! | [`oltp`] | point look-ups and one-row transactions, in process and over the wire, one session and eight |
+//! | [`oltp`] | point look-ups and small transactions: over the wire beside pgbench, in process beside SQLite |
 //! | [`scan`] | whole-table queries over Votes |
 //! | [`index`] | building indexes on Votes |
+//! | [`analytic`] | four analytic queries over Votes, warm and with data four times the memory; beside PostgreSQL if asked |
 //! | [`load_votes`] | BULK INSERT of Votes from CSV and its index, with peak memory; beside PostgreSQL if asked |
 //!
 //! Each runs on an instance of its own in a folder of its own, with nothing else on the machine if the figures are to
 //! mean something. What they do not do: warm up beyond one run, or look at the spread between runs.
 
+pub mod analytic;
 pub mod index;
 pub mod load_votes;
 pub mod oltp;
@@ -31,13 +33,14 @@ pub(crate) const DATABASE: &str = "ThawBench";
 /// Runs the command.
 pub fn run(arguments: &BenchArguments) -> Result<ExitCode, Failure> {
     let mut figures = Figures::default();
-    let all = [Bench::Oltp, Bench::Scan, Bench::Index, Bench::Load];
+    let all = [Bench::Oltp, Bench::Scan, Bench::Index, Bench::Load, Bench::Analytic];
     for what in all.into_iter().filter(|what| arguments.what.is_none_or(|wanted| wanted == *what)) {
         let (name, measure): (&str, Measure) = match what {
             Bench::Oltp => ("oltp", oltp::measure),
             Bench::Scan => ("scan", scan::measure),
             Bench::Index => ("index", index::measure),
             Bench::Load => ("load", load_votes::measure),
+            Bench::Analytic => ("analytic", analytic::measure),
         };
         let folder = arguments.data.as_ref().map(|folder| folder.join(name));
         let workspace = Workspace::new(folder.as_deref(), &format!("bench-{name}"), arguments.keep)?;

@@ -1,0 +1,162 @@
+//! FOR JSON: the query's rows as one JSON text.
+//!
+//! ```text
+//! rows -> Project(row as JSON text) -> Aggregate(texts joined by commas) -> Project(brackets and root) [-> pieces]
+//! ```
+//! A statement's own result is handed out in pieces of 2,033 characters, one a row, as SQL Server does; a subquery is one
+//! value, NULL for no row. The rows keep the query's order: nothing above it reorders.
+
+use super::{BoundQuery, OutputName, QueryUse};
+use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, ColumnRef, Rel};
+use crate::bind::Binder;
+use crate::bind::error::{error, not_built};
+use crate::expr::AggregateFunction;
+use crate::json::format::Layout;
+use crate::json::table::Pieces;
+use crate::phys::JoinKind;
+use std::sync::Arc;
+use thawdb_tsql::ast::{self, OptionItem, OptionValue, QueryBody, TableRefKind};
+use thawdb_types::{Scalar, SqlError, SqlType};
+
+/// Name of the one column of a statement's own FOR JSON result.
+const RESULT_NAME: &str = "JSON_F52E2B61-18A1-11d1-B105-00805F49916B";
+
+#[derive(Default)]
+struct Options {
+    root: Option<String>,
+    include_nulls: bool,
+    without_wrapper: bool,
+}
+
+impl Options {
+    fn read(options: &[OptionItem], span: ast::Span) -> Result<Self, SqlError> {
+        let mut read = Self::default();
+        for option in options {
+            match option.name.as_str() {
+                "ROOT" => read.root = Some(root_name(&option.value)),
+                "INCLUDE_NULL_VALUES" => read.include_nulls = true,
+                "WITHOUT_ARRAY_WRAPPER" => read.without_wrapper = true,
+                other => return Err(error(102, &[&other], option.span)),
+            }
+        }
+        if read.root.is_some() && read.without_wrapper { Err(error(13600, &[], span)) } else { Ok(read) }
+    }
+
+    /// What stands before and behind the rows.
+    fn wrapping(&self) -> String {
+        match &self.root {
+            Some(root) => {
+                let mut before = String::from("{\"");
+                crate::json::escape_into(&mut before, root);
+                before + "\":[\u{1f}]}"
+            }
+            None if self.without_wrapper => "\u{1f}".to_owned(),
+            None => "[\u{1f}]".to_owned(),
+        }
+    }
+}
+
+fn root_name(value: &OptionValue) -> String {
+    match value {
+        OptionValue::Expr(ast::Expr { kind: ast::ExprKind::Literal(ast::Literal::String { value, .. }), .. }) => value.clone(),
+        _ => "root".to_owned(),
+    }
+}
+
+pub(super) fn text(value: String) -> BoundExpr {
+    BoundExpr::literal(Scalar::Text(value), SqlType::NVARCHAR_MAX)
+}
+
+pub(super) fn call(name: &'static str, arguments: Vec<BoundExpr>) -> BoundExpr {
+    BoundExpr { kind: BoundExprKind::Function { name, arguments }, sql_type: SqlType::NVARCHAR_MAX, nullable: true }
+}
+
+impl Binder<'_> {
+    pub(super) fn bind_for_json(
+        &mut self,
+        query: &ast::Query,
+        mode: &str,
+        options: &[OptionItem],
+        usage: QueryUse,
+    ) -> Result<BoundQuery, SqlError> {
+        let options = Options::read(options, query.span)?;
+        if mode == "AUTO" && !has_one_table(query) {
+            return Err(not_built("FOR JSON AUTO over several tables", query.span));
+        }
+        // The order decides the text, wherever the query stands.
+        let bound = self.bind_rows(query, QueryUse::Statement)?;
+        let names: Vec<String> = bound.outputs.iter().map(|output| output.name.clone()).collect();
+        if names.iter().any(String::is_empty) {
+            return Err(error(13605, &[], query.span));
+        }
+        let fragments = bound.outputs.iter().map(|output| holds_json(&bound.rel, output.column)).collect();
+        let layout = Layout::of_names(&names, fragments, options.include_nulls)?;
+        let mut values = vec![text(layout.encode())];
+        for output in &bound.outputs {
+            values.push(self.column_expr(output.column));
+        }
+        let column = self.join_rows(bound.rel, call("FOR JSON ROW", values), ",", options.wrapping());
+        Ok(match usage {
+            QueryUse::Statement => self.in_pieces(column, RESULT_NAME),
+            _ => one_column(column),
+        })
+    }
+
+    /// One text of all rows, `row` each, inside the halves of `wrapping`.
+    pub(super) fn join_rows(&mut self, rel: Rel, row: BoundExpr, separator: &str, wrapping: String) -> (Rel, ColumnRef) {
+        let of_row = self.columns.add("", SqlType::NVARCHAR_MAX, false);
+        let joined = self.columns.add("", SqlType::NVARCHAR_MAX, true);
+        let wrapped = self.columns.add("", SqlType::NVARCHAR_MAX, true);
+        let rel = Rel::Project { input: Box::new(rel), exprs: vec![(of_row, row)] };
+        let aggregate = BoundAggregate {
+            function: AggregateFunction::StringAgg,
+            argument: Some(self.column_expr(of_row)),
+            distinct: false,
+            sql_type: SqlType::NVARCHAR_MAX,
+            separator: Some(separator.to_owned()),
+            order: Vec::new(),
+        };
+        let rel = Rel::Aggregate { input: Box::new(rel), keys: Vec::new(), aggregates: vec![(joined, aggregate)] };
+        let whole = call("FOR JSON", vec![text(wrapping), self.column_expr(joined)]);
+        (Rel::Project { input: Box::new(rel), exprs: vec![(wrapped, whole)] }, wrapped)
+    }
+
+    /// A statement's own result: the text cut into rows.
+    pub(super) fn in_pieces(&mut self, (rel, column): (Rel, ColumnRef), name: &str) -> BoundQuery {
+        let piece = self.columns.add(name, SqlType::NVARCHAR_MAX, false);
+        let arguments = vec![self.column_expr(column)];
+        let pieces = Rel::Source { source: Arc::new(Pieces::new()), arguments, columns: vec![(0, piece)] };
+        let rel = Rel::Apply { left: Box::new(rel), right: Box::new(pieces), kind: JoinKind::Inner, predicates: Vec::new() };
+        BoundQuery { rel, outputs: vec![OutputName { name: name.to_owned(), column: piece }], assignments: Vec::new() }
+    }
+}
+
+/// A query of one column without a name.
+pub(super) fn one_column((rel, column): (Rel, ColumnRef)) -> BoundQuery {
+    BoundQuery { rel, outputs: vec![OutputName { name: String::new(), column }], assignments: Vec::new() }
+}
+
+pub(super) fn has_one_table(query: &ast::Query) -> bool {
+    match &query.body {
+        QueryBody::Select(select) => match select.from.as_slice() {
+            [only] => !matches!(only.kind, TableRefKind::Join { .. } | TableRefKind::Apply { .. }),
+            _ => false,
+        },
+        QueryBody::Paren(inner) => has_one_table(inner),
+        QueryBody::Set { .. } => false,
+    }
+}
+
+/// Whether the column is made by a function that gives JSON, as a nested FOR JSON does.
+fn holds_json(rel: &Rel, column: ColumnRef) -> bool {
+    match rel {
+        Rel::Project { exprs, input } => exprs.iter().find(|(made, _)| *made == column).map_or_else(
+            || holds_json(input, column),
+            |(_, expr)| matches!(&expr.kind, BoundExprKind::Function { name, .. } if crate::json::functions::is_fragment(name)),
+        ),
+        Rel::Sort { input, .. } | Rel::Limit { input, .. } | Rel::Filter { input, .. } | Rel::Distinct { input } => {
+            holds_json(input, column)
+        }
+        _ => false,
+    }
+}

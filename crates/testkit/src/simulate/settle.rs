@@ -1,0 +1,186 @@
+//! After a restart: is what is there what was acknowledged? And is it sound and of use?
+
+use super::client::{Answer, Client};
+use super::driver::Driver;
+use super::model::{DatabaseModel, difference};
+use super::workload::all_of;
+use std::collections::BTreeSet;
+use thawdb_types::Scalar;
+
+/// Turns in which the background of small databases comes to rest.
+const TURNS_MAX: usize = 10_000;
+
+/// What comparing a database with its ledger gave.
+enum Compared {
+    Equal,
+    Different(String),
+    /// Parts of it cannot be read, which the trouble explains; the others are equal.
+    Damaged,
+}
+
+fn names(answer: &Answer) -> BTreeSet<String> {
+    answer.rows.iter().filter_map(|row| row.first().and_then(Scalar::as_text).map(str::to_owned)).collect()
+}
+
+impl Driver {
+    /// Compares every database with its ledger; a commit in doubt is decided by what is there.
+    pub fn settle(&mut self) -> Result<(), String> {
+        let mut client = Client::new(self.engine(), "master").map_err(|error| format!("no session after a restart: {error}"))?;
+        let listed = self.answer(&mut client, "SELECT name FROM sys.databases WHERE database_id > 4")?;
+        let listed = names(&listed);
+        self.decide_databases(&listed)?;
+        for name in self.committed.keys().cloned().collect::<Vec<_>>() {
+            self.settle_database(&name)?;
+        }
+        self.doubts.clear();
+        self.frozen.clear();
+        Ok(())
+    }
+
+    /// Whether databases are there that must be, and none else.
+    fn decide_databases(&mut self, listed: &BTreeSet<String>) -> Result<(), String> {
+        for (name, doubt) in std::mem::take(&mut self.database_doubts) {
+            match (doubt, listed.contains(&name)) {
+                (_, true) => drop(self.committed.entry(name).or_default()),
+                (_, false) => drop(self.committed.remove(&name)),
+            }
+        }
+        let known: BTreeSet<String> = self.committed.keys().cloned().collect();
+        if known == *listed { Ok(()) } else { Err(format!("databases {known:?} were made, {listed:?} are there")) }
+    }
+
+    fn settle_database(&mut self, name: &str) -> Result<(), String> {
+        let mut client = match Client::new(self.engine(), name) {
+            Ok(client) => client,
+            Err(error) if self.plan.trouble.damages() && name == "user0" => {
+                self.note(format!("{name} cannot be used: {error}"));
+                self.damaged.insert(name.to_owned());
+                return Ok(());
+            }
+            Err(error) => return Err(format!("{name} cannot be used after a restart: {error}")),
+        };
+        let committed = self.committed[name].clone();
+        let first = match self.compare(&mut client, name, &committed)? {
+            Compared::Different(why) => why,
+            Compared::Equal => return Ok(()),
+            Compared::Damaged => {
+                self.damaged.insert(name.to_owned());
+                return Ok(());
+            }
+        };
+        let mut told = format!("{name} lost what was acknowledged, or has what was not: {first}");
+        if let Some(changes) = self.doubts.get(name).cloned() {
+            let with_doubt = committed.with(&changes);
+            match self.compare(&mut client, name, &with_doubt)? {
+                Compared::Different(why) => told.push_str(&format!("; with the commit in doubt: {why}")),
+                Compared::Equal | Compared::Damaged => {
+                    self.committed.insert(name.to_owned(), with_doubt);
+                    return Ok(());
+                }
+            }
+        }
+        if self.plan.trouble.damages() && name == "user0" {
+            // A stale page is whole; that something is wrong must be seen at least by the check.
+            return self.expect_findings(&mut client, name, &told);
+        }
+        Err(told)
+    }
+
+    fn expect_findings(&mut self, client: &mut Client, name: &str, told: &str) -> Result<(), String> {
+        let answer = client.ask(&format!("DBCC CHECKDB ('{name}') WITH NO_INFOMSGS"));
+        if answer.errors.is_empty() || answer.number() == -1 {
+            return Err(format!("{told}; and CHECKDB says nothing of it"));
+        }
+        self.note(format!("{told}; CHECKDB: {}", answer.told()));
+        self.damaged.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Tables, indexes and rows of a database against a model.
+    fn compare(&mut self, client: &mut Client, name: &str, model: &DatabaseModel) -> Result<Compared, String> {
+        let may_fail = self.plan.trouble.damages() && name == "user0";
+        let mut is_damaged = false;
+        let tables = client.ask("SELECT name FROM sys.tables");
+        if !tables.errors.is_empty() {
+            return if may_fail && tables.number() == 824 { Ok(Compared::Damaged) } else { Err(tables.told()) };
+        }
+        let (expected, found) = (model.tables.keys().cloned().collect::<BTreeSet<_>>(), names(&tables));
+        if expected != found {
+            return Ok(Compared::Different(format!("tables {expected:?} expected, {found:?} found")));
+        }
+        for (table, rows) in &model.tables {
+            let question = all_of(table, rows);
+            if client.is_ended() {
+                *client = Client::new(self.engine(), name).map_err(|error| error.to_string())?;
+            }
+            let answer = client.ask(&question.text);
+            match answer.number() {
+                0 => {}
+                824 if may_fail => {
+                    is_damaged = true;
+                    continue;
+                }
+                _ => return Err(format!("{name}.{table}: {}", answer.told())),
+            }
+            if let Some(why) = difference(&question.expected, &answer.rows) {
+                return Ok(Compared::Different(format!("{table}: {why}")));
+            }
+            let text = format!("SELECT name FROM sys.indexes WHERE object_id = OBJECT_ID('{table}') AND name LIKE 'ix%'");
+            let (indexes, expected) = (names(&client.ask(&text)), rows.indexes.iter().cloned().collect());
+            if indexes != expected {
+                return Ok(Compared::Different(format!("{table} has indexes {indexes:?}, {expected:?} expected")));
+            }
+        }
+        Ok(if is_damaged { Compared::Damaged } else { Compared::Equal })
+    }
+
+    /// Every page of every database, and whether each can still be worked with.
+    pub fn check(&mut self) -> Result<(), String> {
+        // What transactions left that a crash ended is given back by the background: nothing may be left after it.
+        let turns = (0..TURNS_MAX).take_while(|_| self.engine().background_turn()).count();
+        if turns == TURNS_MAX {
+            return Err("the background never comes to rest".into());
+        }
+        for name in self.committed.keys().cloned().collect::<Vec<_>>() {
+            if self.plan.trouble.damages() && name == "user0" {
+                continue;
+            }
+            let mut client = Client::new(self.engine(), &name).map_err(|error| format!("{name} cannot be used: {error}"))?;
+            self.check_database(&mut client, &name)?;
+        }
+        Ok(())
+    }
+
+    /// CHECKDB of one database, which must find nothing.
+    pub fn check_database(&mut self, client: &mut Client, name: &str) -> Result<(), String> {
+        let answer = client.ask(&format!("DBCC CHECKDB ('{name}') WITH NO_INFOMSGS"));
+        if answer.errors.is_empty() { Ok(()) } else { Err(format!("CHECKDB ({name}): {}", answer.told())) }
+    }
+
+    /// Each database takes a table with rows and gives them back.
+    pub fn use_all(&mut self) -> Result<(), String> {
+        for name in self.committed.keys().cloned().collect::<Vec<_>>() {
+            if self.plan.trouble.damages() && name == "user0" {
+                continue;
+            }
+            let mut client = Client::new(self.engine(), &name).map_err(|error| format!("{name} cannot be used: {error}"))?;
+            self.answer(&mut client, "CREATE TABLE probe (a int PRIMARY KEY, b nvarchar(max))")?;
+            self.answer(&mut client, "INSERT probe VALUES (1, N'one'), (2, REPLICATE(CONVERT(nvarchar(max), N'x'), 20000))")?;
+            let answer = self.answer(&mut client, "SELECT a, LEN(b) FROM probe ORDER BY a")?;
+            let expected = [[1, 3], [2, 20_000]];
+            let found: Vec<_> = answer.rows.iter().map(|row| [0, 1].map(|at| row[at].as_i64().unwrap_or(-1))).collect();
+            if found != expected {
+                return Err(format!("{name} gives back {found:?}"));
+            }
+            self.answer(&mut client, "DROP TABLE probe")?;
+            self.check_database(&mut client, &name)?;
+        }
+        Ok(())
+    }
+
+    /// A statement that must succeed.
+    pub fn answer(&mut self, client: &mut Client, text: &str) -> Result<Answer, String> {
+        let answer = client.ask(text);
+        if answer.errors.is_empty() { Ok(answer) } else { Err(format!("{text}: {}", answer.told())) }
+    }
+}
