@@ -1,7 +1,6 @@
 //! What can go wrong below, by what the caller can do about it.
 
-use crate::ids::{PageId, TreeId};
-use crate::log::LogPoint;
+use crate::ids::{LogPoint, PageId, TreeId};
 use std::fmt;
 use thawdb_device::DeviceError;
 

@@ -36,11 +36,12 @@ mod ring;
 mod room;
 mod size;
 
+pub use crate::ids::LogPoint;
 pub use format::{MasterRecord, OPAQUE_BYTES_MAX};
 pub use open::Verdict;
 pub use policy::{BackupChain, LogPolicy, RecoveryModel};
 pub use reader::{LogReader, WindowCache};
-pub use room::{LogHoldup, LogPoint};
+pub use room::LogHoldup;
 pub use size::{VlfInfo, VlfStatus};
 
 use crate::error::StorageError;

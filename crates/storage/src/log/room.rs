@@ -17,8 +17,7 @@
 
 use super::{Log, State, Use};
 use crate::error::StorageError;
-use crate::ids::Lsn;
-use std::fmt;
+use crate::ids::{LogPoint, Lsn};
 use std::sync::atomic::Ordering;
 use thawdb_device::file::SECTOR_BYTES;
 
@@ -81,35 +80,6 @@ impl LogHoldup {
             Self::LogScan => "LOG_SCAN",
             Self::OldestPage => "OLDEST_PAGE",
         }
-    }
-}
-
-/// A place in the log as people read it: number of the VLF, 512-byte block in it, byte in that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct LogPoint {
-    /// Number of the VLF's use.
-    pub number: u32,
-    /// Block of 512 bytes within it.
-    pub block: u32,
-    /// Byte within the block.
-    pub slot: u16,
-}
-
-impl LogPoint {
-    /// As the management views write it.
-    pub fn hex(&self) -> String {
-        format!("{:08x}:{:08x}:{:04x}", self.number, self.block, self.slot)
-    }
-
-    /// As backup headers write it.
-    pub fn decimal(&self) -> u128 {
-        u128::from(self.number) * 1_000_000_000_000_000 + u128::from(self.block) * 100_000 + u128::from(self.slot)
-    }
-}
-
-impl fmt::Display for LogPoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "({}:{}:{})", self.number, self.block, self.slot)
     }
 }
 
