@@ -103,9 +103,7 @@ impl Interpreter<'_, '_> {
                 transactions::begin(self.session, self.out, name.as_deref())?;
             }
             StmtKind::CommitTransaction(node) => {
-                if node.delayed_durability == Some(true) {
-                    return Err(unsupported_option("DELAYED_DURABILITY").into());
-                }
+                self.session.transactions.delayed = node.delayed_durability == Some(true);
                 transactions::commit(self.session, self.out)?;
             }
             StmtKind::RollbackTransaction(node) => {
@@ -150,6 +148,7 @@ impl Interpreter<'_, '_> {
             StmtKind::InsertBulk(node) => {
                 self.session.bulk = Some(crate::session::bulk::announce(self.session, node)?);
             }
+            StmtKind::Backup(node) => crate::backup::backup(self, node)?,
             StmtKind::Dbcc(node) => return crate::dbcc::run(self, node),
             StmtKind::Checkpoint(_) => self.checkpoint()?,
             StmtKind::Kill(node) => self.kill(node)?,
@@ -168,7 +167,13 @@ impl Interpreter<'_, '_> {
 
     fn checkpoint(&mut self) -> Result<(), Failure> {
         let open = self.session.database.clone();
-        open.storage.checkpoint().map_err(|error| self.session.storage_failure(open.id, error).into())
+        match open.storage.checkpoint() {
+            Err(thawdb_storage::StorageError::LogFull { .. }) => {
+                self.out.message(&crate::messages::message(3619, &[&open.name()]));
+                Ok(())
+            }
+            other => other.map_err(|error| self.session.storage_failure(open.id, error).into()),
+        }
     }
 
     fn kill(&mut self, node: &thawdb_tsql::ast::Kill) -> Result<(), Failure> {
@@ -189,7 +194,6 @@ fn unbuilt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
         StmtKind::Merge(_) => "MERGE".into(),
-        StmtKind::Backup(_) => "BACKUP".into(),
         StmtKind::Restore(_) => "RESTORE".into(),
         StmtKind::Permission(_) => "GRANT, DENY, REVOKE".into(),
         StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),

@@ -110,6 +110,8 @@ impl Interpreter<'_, '_> {
         }
         self.session.ticket.facts.lock().command = command_of(&statement.kind);
         let outcome = self.dispatch(statement);
+        let line = statement.span.line;
+        self.session.infos.iter_mut().filter(|info| info.line == 0 && info.severity > 10).for_each(|info| info.line = line);
         self.send_infos();
         outcome
     }

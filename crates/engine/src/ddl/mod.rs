@@ -17,6 +17,8 @@ pub(crate) mod columns;
 pub(crate) mod constraints;
 pub(crate) mod database;
 pub(crate) mod drop;
+pub(crate) mod filegroups;
+pub(crate) mod files;
 pub(crate) mod function;
 pub(crate) mod index;
 pub(crate) mod index_options;

@@ -304,10 +304,13 @@ pub(crate) fn system_name(kind: &str, table: &str, id: ObjectId, part: i32) -> S
 
 /// Number of a filegroup of the database: 1921 if it has none of the name.
 pub(crate) fn filegroup_number(open: &OpenDatabase, name: Option<&str>) -> Result<u16, SqlError> {
-    let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case("default")) else { return Ok(1) };
     let record = open.record();
-    let found = record.filegroups.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
-    found.map(|(number, _)| *number).ok_or_else(|| message(1921, &[&"filegroup", &name]))
+    let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case("default")) else {
+        return Ok(crate::ddl::filegroups::default_of(&record));
+    };
+    let number = crate::ddl::filegroups::number_of(&record, name).ok_or_else(|| message(1921, &[&"filegroup", &name]))?;
+    let has_files = record.files.iter().any(|file| file.kind == thawdb_storage::FileKind::Rows { filegroup: number });
+    if has_files { Ok(number) } else { Err(message(622, &[&name])) }
 }
 
 /// Records the constraints of a new table as objects of their own.

@@ -47,7 +47,8 @@ pub(crate) fn truncate_table(interpreter: &mut Interpreter<'_, '_>, node: &Trunc
 fn emptied(open: &OpenDatabase, part: &mut DatabaseTxn, table: &TableDef) -> Result<TableDef, SqlError> {
     let mut emptied = table.clone();
     for index in &mut emptied.indexes {
-        let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup: 1 };
+        let filegroup = open.storage.filegroup_of(index.tree).map_err(plain_error(open))?;
+        let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup };
         let tree = part.txn.create_tree(spec).map_err(plain_error(open))?;
         part.txn.drop_tree(index.tree).map_err(plain_error(open))?;
         index.tree = tree;

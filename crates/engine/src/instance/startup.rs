@@ -82,7 +82,9 @@ pub(crate) fn make_database(storage: &Arc<Storage>, record: &DatabaseRecord, tem
     catalog.create(&mut txn).map_err(storage_of)?;
     txn.commit()?;
     database.start_background();
-    Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary)))
+    let open = OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary));
+    crate::ddl::alter_database::apply_recovery(&open)?;
+    Ok(open)
 }
 
 /// Opens a database's files and reads its catalog.
@@ -112,8 +114,16 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
         txn.commit()?;
     }
     let counters = load_counters(&view).map_err(storage_of)?;
+    // The database's own table of files is the truer one: a crash may have come before master heard of a change.
+    let mut record = record.clone();
+    let mut table = database.store().file_table()?;
+    table.sort_by_key(|(number, _)| *number);
+    record.files = table.into_iter().map(|(_, file)| file).collect();
     database.start_background();
-    Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(counters, true)))
+    let open = OpenDatabase::new(record, database, catalog, CounterTable::new(counters, true));
+    crate::ddl::alter_database::apply_recovery(&open)?;
+    crate::ddl::filegroups::apply_read_only(&open);
+    Ok(open)
 }
 
 fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Result<(OpenDatabase, InstanceCatalog), StorageError> {

@@ -28,6 +28,8 @@ use thawdb_types::{Scalar, SqlError, SqlType};
 pub(crate) enum Procedure {
     Text(TextProcedure),
     Catalog(&'static CatalogProcedure),
+    /// sp_flush_log: makes commits with delayed durability durable.
+    FlushLog,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -71,6 +73,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
         return None;
     }
     let bare = name.name.text.to_ascii_lowercase();
+    if bare == "sp_flush_log" {
+        return Some(Procedure::FlushLog);
+    }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
@@ -104,6 +109,12 @@ pub(crate) fn call(
             let (status, outputs) = run_with_parameters(session, out, procedure.text, procedure.parameters, arguments, frame)?;
             let outputs = outputs.into_iter().map(|(at, variable)| (at, variable.value, variable.sql_type)).collect();
             Ok(Returned { status, outputs })
+        }
+        Procedure::FlushLog => {
+            let store = session.database.storage.store().clone();
+            let end = store.log().map_or(thawdb_storage::Lsn(0), |log| log.end());
+            store.flush_log(end).map_err(|error| session.storage_failure(session.database.id, error))?;
+            Ok(Returned::default())
         }
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),

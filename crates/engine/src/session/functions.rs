@@ -276,16 +276,17 @@ fn of_principals(session: &SessionState, name: &str, given: &Arguments<'_>) -> O
 
 fn of_files(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
     let record = session.database.record();
+    let files = || crate::views::files::facts_of(&session.database);
     let position = |wanted: Option<&str>| {
-        let at = record.files.iter().position(|file| wanted.is_some_and(|w| file.name.eq_ignore_ascii_case(w)))?;
-        i32::try_from(at + 1).ok()
+        let found = files().into_iter().find(|file| wanted.is_some_and(|w| file.spec.name.eq_ignore_ascii_case(w)));
+        found.map(|file| file.number)
     };
     Some(match name {
         "FILE_ID" => optional(position(given.text(0)).and_then(|id| i16::try_from(id).ok()), Scalar::SmallInt),
         "FILE_IDEX" => optional(position(given.text(0)), Scalar::Int),
         "FILE_NAME" => {
-            let file = given.int(0).and_then(|id| usize::try_from(id - 1).ok()).and_then(|at| record.files.get(at));
-            optional(file, |file| text(file.name.clone()))
+            let file = files().into_iter().find(|file| given.int(0) == Some(file.number));
+            optional(file, |file| text(file.spec.name))
         }
         "FILEGROUP_ID" => {
             let group = record.filegroups.iter().find(|(_, name)| given.text(0).is_some_and(|g| g.eq_ignore_ascii_case(name)));

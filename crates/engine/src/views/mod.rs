@@ -15,8 +15,10 @@ pub(crate) mod databases;
 pub(crate) mod dynamic;
 pub(crate) mod empty;
 pub(crate) mod files;
+pub(crate) mod functions;
 pub(crate) mod indexes;
 pub(crate) mod information_schema;
+pub(crate) mod log;
 pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod principals;
@@ -90,6 +92,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         sessions::VIEWS,
         transactions::VIEWS,
         dynamic::VIEWS,
+        log::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,
         resumable::VIEWS,
@@ -165,7 +168,7 @@ pub(crate) fn find(database: DatabaseId, schema: &str, name: &str) -> Option<Arc
 
 /// A table-valued function of the system.
 pub(crate) fn find_function(database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
-    dynamic::find_function(database, schema, name)
+    functions::find(database, schema, name)
 }
 
 // Short ways to write rows.
@@ -192,6 +195,10 @@ pub(crate) fn small(value: i16) -> Scalar {
 
 pub(crate) fn big(value: impl TryInto<i64>) -> Scalar {
     Scalar::BigInt(value.try_into().unwrap_or(i64::MAX))
+}
+
+pub(crate) fn float(value: f64) -> Scalar {
+    Scalar::Float(value)
 }
 
 pub(crate) fn moment(value: i64) -> Scalar {

@@ -278,7 +278,7 @@ fn a_small_log_is_enough_and_a_full_one_pauses() {
     // A hold keeps the log from being truncated, as a log that waits for its backup does.
     let store = machine.database().store().clone();
     let log = store.log().unwrap();
-    let hold = log.hold(log.start());
+    let hold = log.hold(log.start(), thawdb_storage::log::LogHoldup::LogScan);
     let mut stopped = false;
     for _ in 0..1_000 {
         match build.step(0) {

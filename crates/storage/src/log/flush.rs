@@ -172,24 +172,32 @@ impl Log {
         if opaque.len() > OPAQUE_BYTES_MAX {
             return Err(StorageError::TooLong { bytes: opaque.len(), bytes_max: OPAQUE_BYTES_MAX });
         }
+        assert!(checkpoint < self.durable(), "a checkpoint is recorded after it is durable");
+        self.update_master(|master| {
+            master.checkpoint = checkpoint;
+            master.scan_from = scan.at;
+            master.scan_incarnation = scan.incarnation;
+            master.opaque = opaque.to_vec();
+        })
+    }
+
+    /// Writes a changed master record, durably.
+    pub(super) fn update_master(&self, change: impl FnOnce(&mut MasterRecord)) -> Result<(), StorageError> {
         let mut state = self.state.lock();
         while state.flushing {
             self.check_poison()?;
             self.progress.wait(&mut state);
         }
         self.check_poison()?;
-        assert!(checkpoint < self.durable(), "a checkpoint is recorded after it is durable");
-        assert!(state.ring.locate(checkpoint).is_some(), "a checkpoint lies in log that is held");
-        assert!(scan.at == Lsn(0) || state.ring.locate(scan.at).is_some(), "the scan begins in log that is held");
-        let master = MasterRecord {
-            sequence: state.master.sequence + 1,
-            checkpoint,
-            scan_from: scan.at,
-            scan_incarnation: scan.incarnation,
-            oldest: state.ring.oldest(),
-            incarnation: self.incarnation,
-            opaque: opaque.to_vec(),
-        };
+        let mut master = state.master.clone();
+        change(&mut master);
+        let unmarked = master.checkpoint == Lsn(0);
+        assert!(unmarked || state.ring.locate(master.checkpoint).is_some(), "a checkpoint lies in log that is held");
+        let scan_from = master.scan_from;
+        assert!(scan_from == Lsn(0) || state.ring.locate(scan_from).is_some(), "the scan begins in log that is held");
+        master.sequence += 1;
+        master.oldest = state.ring.oldest();
+        master.incarnation = self.incarnation;
         // Makes nothing durable: committers that come now wait for the flush after it.
         let durable = self.durable();
         Self::begin_flush(&mut state, durable);

@@ -10,6 +10,7 @@
 //! docs/FORMAT.md is the same for people. No input or output, no locks, no knowledge of trees: pure functions of bytes.
 
 pub mod checksum;
+pub mod describe;
 pub mod entry;
 pub mod header;
 pub mod op;

@@ -9,5 +9,6 @@ mod model;
 mod read_ahead;
 mod rollback;
 mod shrink;
+mod small_log;
 mod threads;
 mod world;
