@@ -78,7 +78,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 16] = [
+    let groups: [&'static [View]; 17] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
