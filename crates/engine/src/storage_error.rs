@@ -23,7 +23,7 @@ fn device(error: &DeviceError, database: &str) -> SqlError {
             message(5120, &[&error.path.display(), &error.os_error, &text])
         }
         DeviceErrorKind::EndOfFile | DeviceErrorKind::Io => {
-            let what = if error.operation == "write" { "write" } else { "read" };
+            let what = if error.operation == "read" { "read" } else { "write" };
             message(823, &[&operating_system_error(error.os_error), &what, &offset, &error.path.display()])
         }
     }
@@ -35,7 +35,7 @@ pub(crate) fn plain(database: &str, error: StorageError) -> SqlError {
         StorageError::Duplicate { tree, .. } => {
             internal(format!("duplicate key in tree {} of database {database}, which no table explains", tree.0))
         }
-        StorageError::SnapshotConflict => message(3960, &[&"", &database]),
+        StorageError::SnapshotConflict { .. } => message(3960, &[&"", &database]),
         StorageError::Deadlock => message(1205, &[&0, &"lock"]),
         StorageError::LockTimeout => message(1222, &[]),
         StorageError::Cancelled => cancelled(),
@@ -82,6 +82,10 @@ pub(crate) fn named(database: &OpenDatabase, tables: &thawdb_catalog::Catalog, s
             None => plain(&database.name(), error),
         },
         StorageError::Deadlock => message(1205, &[&session_id, &"lock"]),
+        StorageError::SnapshotConflict { tree } => {
+            let table = find_tree(tables, tree).map(|(table, _)| format!("{}.{}", table.schema_name, table.name));
+            message(3960, &[&table.unwrap_or_default(), &database.name()])
+        }
         StorageError::FileFull => message(1105, &[&"dbo.SYSTEM OBJECT", &"", &database.name(), &"PRIMARY"]),
         StorageError::Damage { page, offset, ref detail } => {
             let file =

@@ -170,6 +170,8 @@ pub struct Dependency {
     pub table: ObjectId,
     /// Whether the plan changes its rows.
     pub writes: bool,
+    /// Whether it is to be locked whole for that (TABLOCK on the target of INSERT).
+    pub whole: bool,
 }
 
 /// What running a compiled statement means to the client.

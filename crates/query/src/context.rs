@@ -2,6 +2,7 @@
 //!
 //! `query` never sees sessions: `engine` implements these traits and hands them in.
 
+use crate::locking::ReadLevel;
 use arrow_array::ArrayRef;
 use std::sync::Arc;
 use thawdb_catalog::{Catalog, DatabaseId, ObjectId, TableDef};
@@ -43,6 +44,11 @@ pub trait StatementHost: SessionInfo {
     fn read_view(&self, database: DatabaseId) -> Result<ReadView, SqlError>;
     /// The session's transaction in a database, begun if need be.
     fn txn(&mut self, database: DatabaseId) -> Result<&mut Txn, SqlError>;
+    /// How reads of a database behave, and whether READ COMMITTED reads row versions there.
+    fn read_level(&self, database: DatabaseId) -> Result<(ReadLevel, bool), SqlError> {
+        let _ = database;
+        Ok((ReadLevel::ReadCommittedVersions, true))
+    }
     /// Hands out `count` identity values of a table in one step; the first is returned.
     fn next_identity(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<i64, SqlError>;
     /// Tells that an explicit identity value was inserted, so that later ones lie beyond it.

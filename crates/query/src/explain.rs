@@ -115,7 +115,7 @@ impl Explainer<'_> {
                 let more = if rows.len() > 3 { format!(", ... {} rows", rows.len()) } else { String::new() };
                 format!("Constant Scan(VALUES:({}{more}))", shown.join(","))
             }
-            NodeKind::TableScan { table, index, ranges, residual, backward, for_update, .. } => {
+            NodeKind::TableScan { table, index, ranges, residual, backward, locking, .. } => {
                 let mut text = self.scan(table, *index, ranges, inner);
                 if let Some(residual) = residual {
                     let _ = write!(text, ", WHERE:({})", self.expr(residual, &node.columns, inner));
@@ -125,10 +125,7 @@ impl Explainer<'_> {
                     (false, true) => ")",
                     (false, false) => " ORDERED FORWARD)",
                 };
-                if *for_update {
-                    text += " UPDLOCK";
-                }
-                text
+                text + locking.shown()
             }
             NodeKind::SourceScan { source, arguments, residual, .. } => {
                 let mut text = format!("Table-valued function([{}]", source.name());

@@ -16,8 +16,11 @@ pub mod explain;
 pub mod expr;
 pub mod functions;
 mod json;
+pub mod locking;
 pub mod optimize;
 pub mod phys;
+
+mod xml;
 
 #[cfg(test)]
 mod sql_tests;

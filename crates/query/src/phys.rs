@@ -5,6 +5,7 @@
 //! operator; nothing else knows both sides.
 
 use crate::expr::{Aggregate, Expr};
+use crate::locking::LockHints;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_types::SqlType;
@@ -93,7 +94,7 @@ pub enum NodeKind {
         columns: Vec<usize>,
         residual: Option<Expr>,
         backward: bool,
-        for_update: bool,
+        locking: LockHints,
     },
     SourceScan {
         source: Arc<dyn RowSource>,

@@ -25,6 +25,9 @@ pub(crate) struct TestHost {
     row_number: u64,
     pub(crate) messages: Vec<i32>,
     pub(crate) memory_bytes: usize,
+    /// Of the last plan that ran: bytes spilled, and the most memory its operators accounted for.
+    pub(crate) spilled_bytes: u64,
+    pub(crate) memory_bytes_peak: usize,
     folder: PathBuf,
 }
 
@@ -55,6 +58,8 @@ impl TestHost {
             row_number: 1,
             messages: Vec::new(),
             memory_bytes: 64 << 20,
+            spilled_bytes: 0,
+            memory_bytes_peak: 0,
             folder,
         }
     }
@@ -87,6 +92,7 @@ impl TestHost {
         while let Some(batch) = execution.next(self)? {
             rows.extend(rows_of(&batch, &plan.columns));
         }
+        (self.spilled_bytes, self.memory_bytes_peak) = execution.spilled_and_peak_bytes();
         Ok((rows, execution.rows_affected()))
     }
 
@@ -303,7 +309,7 @@ pub(crate) fn scan(table: &Arc<TableDef>, index: usize, columns: &[usize]) -> No
         columns: columns.to_vec(),
         residual: None,
         backward: false,
-        for_update: false,
+        locking: crate::locking::LockHints::default(),
     };
     node(kind, &types)
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!   committed, below the horizon ──> leaves: tags and ghosts out, empty leaves unlinked
 //!                                ──> dropped trees: pages freed, then their row's ghost removed
+//!   long rollbacks               ──> rows given back by their undo entries, then forgotten
 //!   aborted with rows left       ──> sweep of the trees they touched: rows given back; made trees freed; then forgotten
 //!   version segments             ──> large parts of dead versions loosened, then the segment freed, then its row
 //!   loose large parts            ──> freed, page by page from their ends
@@ -15,10 +16,12 @@
 //! 3. A unit is freed before the row that names it goes, and freeing an already freed one does nothing (`free_unit`).
 //! Latches: one leaf at a time, or a path for unlinking. Failure: the piece of work is put back and tried again later.
 
+mod deferred;
 mod segment;
 mod sweep;
 mod thread;
 
+pub(crate) use deferred::Deferred;
 pub(crate) use segment::make_segment;
 pub(crate) use thread::CleanerThread;
 
@@ -34,6 +37,7 @@ use crate::versions::version::Version;
 use observe::sync::{LockClass, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use sweep::Sweep;
 use thawdb_observe as observe;
 
@@ -42,6 +46,9 @@ static CLEANER_TURN: LockClass = LockClass::new("VERSION_CLEANER_TURN", 1);
 
 /// Leaves tidied in a turn: a few milliseconds of work.
 const TURN_LEAVES: usize = 64;
+
+/// Rows that are undone in the time that others wait for a lock without noticing: about ten milliseconds.
+const EAGER_ROWS_MAX: u64 = 1000;
 
 struct Committed {
     txn: TxnId,
@@ -53,6 +60,7 @@ struct Committed {
 struct Queue {
     committed: VecDeque<Committed>,
     large: Vec<(TreeId, Vec<u8>)>,
+    deferred: VecDeque<Deferred>,
 }
 
 /// What waits to be tidied.
@@ -60,11 +68,17 @@ pub(crate) struct Cleaner {
     queue: Mutex<Queue>,
     /// Held for the length of a turn: one tidies at a time.
     turn: Mutex<Option<Sweep>>,
+    /// Rows up to which a rollback is done by the transaction itself.
+    eager_rows_max: AtomicU64,
 }
 
 impl Cleaner {
     pub(crate) fn new() -> Self {
-        Self { queue: Mutex::new(&CLEANER, Queue::default()), turn: Mutex::new(&CLEANER_TURN, None) }
+        Self {
+            queue: Mutex::new(&CLEANER, Queue::default()),
+            turn: Mutex::new(&CLEANER_TURN, None),
+            eager_rows_max: AtomicU64::new(EAGER_ROWS_MAX),
+        }
     }
 
     pub(crate) fn committed(&self, txn: TxnId, leaves: Vec<(TreeId, PageId)>, dropped: Vec<Arc<TreeInfo>>) {
@@ -99,6 +113,7 @@ impl Database {
         let mut sweep = self.cleaner.turn.lock();
         let horizon = self.commits.advance_horizon();
         let mut busy = self.free_large_parts()?;
+        busy |= self.roll_back_turn()?;
         busy |= self.sweep_turn(&mut sweep)?;
         busy |= self.clean_settled(horizon)?;
         busy |= self.free_segments(horizon)?;

@@ -15,7 +15,10 @@ pub enum StorageError {
         key: Vec<u8>,
     },
     /// Another transaction changed the row since this one's snapshot (3960).
-    SnapshotConflict,
+    SnapshotConflict {
+        /// The row's tree.
+        tree: TreeId,
+    },
     /// Chosen as deadlock victim; the transaction has been rolled back (1205).
     Deadlock,
     /// A lock was not granted in time (1222).

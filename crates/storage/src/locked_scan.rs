@@ -82,6 +82,18 @@ impl Leaves {
     }
 }
 
+impl LockedRows {
+    /// Keeps the rows whose number `keep` accepts; they are numbered anew.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        let mut row = 0;
+        self.fresh.retain(|_| {
+            row += 1;
+            keep(row - 1)
+        });
+        self.block.retain_listed(keep);
+    }
+}
+
 impl Txn {
     /// What a locking read of the running statement sees now: all that is committed, and this transaction's changes of
     /// statements before.
@@ -159,11 +171,11 @@ impl Txn {
     }
 
     /// Under a snapshot, a row locked for update must be the one the snapshot sees.
-    fn check_snapshot(&self, info: &TreeInfo, key: &[u8], now: &Visibility) -> Result<(), StorageError> {
+    pub(crate) fn check_snapshot(&self, info: &TreeInfo, key: &[u8], now: &Visibility) -> Result<(), StorageError> {
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
         let newest = view::newest_writer(&self.database, info, key)?;
         let changed = newest.is_some_and(|writer| self.is_others(writer) && now.sees(writer) && !snapshot.sees(writer));
-        if changed { Err(StorageError::SnapshotConflict) } else { Ok(()) }
+        if changed { Err(StorageError::SnapshotConflict { tree: info.id }) } else { Ok(()) }
     }
 }
 
@@ -291,7 +303,7 @@ impl LockingScan {
         for &slot in chosen {
             let writer = Version::of(&leaf.entry(slot), creator).writer;
             if txn.snapshot.as_ref().is_some_and(|snapshot| txn.is_others(writer) && view.sees(writer) && !snapshot.sees(writer)) {
-                return Err(StorageError::SnapshotConflict);
+                return Err(StorageError::SnapshotConflict { tree: self.tree.id });
             }
             let before = rows.block.len();
             self.list(&mut rows, slot, &view)?;
@@ -309,7 +321,7 @@ impl LockingScan {
 
     fn list(&self, rows: &mut LockedRows, slot: usize, view: &Visibility) -> Result<(), StorageError> {
         let mut older = |pointer: u64, out: &mut Vec<u8>| VersionStore::read(&self.database.store, pointer, out);
-        rows.block.list(slot..slot + 1, false, view, &mut older)
+        rows.block.list_one(slot, view, &mut older)
     }
 
     fn in_order(&self, slots: &Range<usize>) -> Box<dyn Iterator<Item = usize>> {

@@ -52,7 +52,7 @@ pub struct PlainRows<'a> {
 }
 
 /// The visible rows of one leaf, copied out of the page.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct RowBlock {
     page: Option<Box<PageBytes>>,
     side: Vec<u8>,
@@ -151,6 +151,16 @@ impl RowBlock {
         block
     }
 
+    /// Keeps the rows whose number `keep` accepts; they are numbered anew.
+    pub(crate) fn retain_listed(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        assert!(!self.plain, "only rows listed one by one are dropped");
+        let mut row = 0;
+        self.rows.retain(|_| {
+            row += 1;
+            keep(row - 1)
+        });
+    }
+
     /// Takes a copy of `page`, without rows yet.
     pub(crate) fn copy_page(&mut self, page: &PageBytes) {
         match &mut self.page {
@@ -192,6 +202,38 @@ impl RowBlock {
         let outcome = self.list_from(&page, slots, backward, view, older);
         self.page = Some(page);
         outcome
+    }
+
+    /// Adds the row of one slot, if `view` sees one, to those listed one by one before.
+    pub(crate) fn list_one(
+        &mut self,
+        slot: usize,
+        view: &Visibility,
+        older: &mut dyn FnMut(u64, &mut Vec<u8>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let page = self.page.take().expect("a page was copied");
+        let outcome = self.list_slot(&page, slot, view, older);
+        self.page = Some(page);
+        outcome
+    }
+
+    fn list_slot(
+        &mut self,
+        page: &PageBytes,
+        slot: usize,
+        view: &Visibility,
+        older: &mut dyn FnMut(u64, &mut Vec<u8>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let leaf = Slotted(page);
+        let entry = leaf.entry(slot);
+        let version = Version::of(&entry, header::creator_number(page));
+        if !view.sees(version.writer) {
+            return self.push_older(leaf, &entry, version.pointer, view, older);
+        }
+        if !version.ghost {
+            self.push_entry(leaf, slot, &entry);
+        }
+        Ok(())
     }
 
     fn list_from(

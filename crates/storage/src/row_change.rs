@@ -315,6 +315,8 @@ impl Editor for RowEditor<'_, '_> {
                     give_back(self.database, &version, creator, edit)?;
                     return Ok(Decision::ApplyAndLookAgain);
                 }
+                // A commit whose log could not be written is neither: it gave its locks back, and only a restart tells.
+                Fate::Active if self.database.store.log().is_some_and(|log| log.is_poisoned()) => return Err(StorageError::Poisoned),
                 Fate::Active => {
                     return Err(StorageError::Bug(format!(
                         "row of open transaction {} met by {} under its key's lock",
@@ -326,7 +328,7 @@ impl Editor for RowEditor<'_, '_> {
                     if self.snapshot.is_some_and(|view| !view.sees(version.writer))
                         && !(self.change == Change::Insert && !version.ghost) =>
                 {
-                    return Err(StorageError::SnapshotConflict);
+                    return Err(StorageError::SnapshotConflict { tree: self.tree });
                 }
                 Fate::Committed => {}
             }

@@ -27,6 +27,9 @@ use crate::view::ReadView;
 use std::ops::{Bound, Deref, Range};
 use std::sync::Arc;
 
+/// Descents in a row back to the leaf just read after which the leaf beside it is taken for damaged.
+const LED_BACK_MAX: u32 = 8;
+
 /// A scan of a tree in key order, one leaf's visible rows at a time; holds no latch between calls.
 pub struct Scan {
     view: ReadView,
@@ -42,6 +45,10 @@ pub struct Scan {
     ahead: ReadAhead,
     /// Memory for a leaf that was read ahead, while no block has it.
     spare: Option<Box<PageBytes>>,
+    /// Descents in a row that led back to the last leaf.
+    led_back: u32,
+    /// Why the leaf beside it could not be read.
+    beside_error: Option<StorageError>,
 }
 
 /// A leaf to be looked at: in the pool, or read ahead.
@@ -74,6 +81,8 @@ impl Scan {
             next_leaf: PageId::NONE,
             ahead: ReadAhead::new(),
             spare: None,
+            led_back: 0,
+            beside_error: None,
         }
     }
 
@@ -171,7 +180,25 @@ impl Scan {
         if let Some((node, slot)) = above.filter(|_| self.direction == ScanDirection::Forward) {
             self.ahead.start(node, slot);
         }
+        self.refuse_circle(&leaf)?;
         Ok(Leaf::Latched(leaf))
+    }
+
+    /// Ends a scan whose descents lead back to the leaf it has read, because the one beside it cannot be used: a damaged
+    /// leaf is an error and not a circle. Once may be a leaf that was being freed; more often is not.
+    fn refuse_circle(&mut self, leaf: &PageBytes) -> Result<(), StorageError> {
+        let beside = if self.direction == ScanDirection::Forward { header::right(leaf) } else { header::left(leaf) };
+        let found = header::page_id(leaf);
+        if found != self.last_leaf || beside != self.next_leaf || beside == PageId::NONE {
+            self.led_back = 0;
+            return Ok(());
+        }
+        self.led_back += 1;
+        if self.led_back < LED_BACK_MAX {
+            return Ok(());
+        }
+        let detail = format!("not the leaf beside ({}:{}) that it should be", found.file, found.page);
+        Err(self.beside_error.take().unwrap_or(StorageError::Damage { page: beside, offset: 0, detail }))
     }
 
     fn seek(&self) -> Seek<'_> {
@@ -200,7 +227,13 @@ impl Scan {
             self.spare = Some(page);
         }
         // A page that was freed meanwhile may even be unreadable: then the descent finds the way.
-        let page = database.store.read_with(self.next_leaf, AccessHint::Once).ok()?;
+        let page = match database.store.read_with(self.next_leaf, AccessHint::Once) {
+            Ok(page) => page,
+            Err(error) => {
+                self.beside_error = Some(error);
+                return None;
+            }
+        };
         self.is_beside(&page).then_some(Leaf::Latched(page))
     }
 

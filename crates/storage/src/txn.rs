@@ -149,6 +149,16 @@ impl Txn {
         self.snapshot = Some(view.visibility().clone());
     }
 
+    /// Another level than SNAPSHOT: rows are written whoever changed them before.
+    pub fn leave_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+
+    /// What a deadlock would cost it: changes to be undone.
+    pub fn undo_count(&self) -> u64 {
+        self.undo.entry_count()
+    }
+
     /// Its id, given now if it has none.
     pub(crate) fn ensure_id(&mut self) -> Result<TxnId, StorageError> {
         if self.failed {
@@ -349,11 +359,7 @@ impl Txn {
         self.lock_key(place, key, LockMode::U)?;
         let info = self.trees[place].info.clone();
         let view = self.database.commits.view(self.id);
-        if let Some(snapshot) = &self.snapshot
-            && view::newest_writer(&self.database, &info, key)?.is_some_and(|writer| view.sees(writer) && !snapshot.sees(writer))
-        {
-            return Err(StorageError::SnapshotConflict);
-        }
+        self.check_snapshot(&info, key, &view)?;
         view::row_of(&self.database, &info, key, &view)
     }
 

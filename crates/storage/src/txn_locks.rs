@@ -306,6 +306,9 @@ impl Txn {
     /// Locks a key, or with `None` the end, for a read. True if the read had to wait; `None` if it passes the key over.
     pub(crate) fn lock_for_read(&mut self, place: usize, key: Option<&[u8]>, locks: &ReadLocks) -> Result<Option<ReadLock>, StorageError> {
         let mode = locks.key_mode();
+        if self.is_covered(place, mode) {
+            return Ok(Some(ReadLock { fresh: false, waited: false }));
+        }
         let resource = self.gap_resource(self.trees[place].info.id, key);
         let fresh = self.owner.held(resource).is_none();
         match self.lock_key_resource(place, resource, mode, Some(Duration::ZERO)) {

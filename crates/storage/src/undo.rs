@@ -34,6 +34,8 @@ pub(crate) enum Undo {
 pub(crate) struct UndoLog {
     bytes: Vec<u8>,
     entry_count: u64,
+    /// Entries that are not of rows.
+    tree_count: u64,
 }
 
 const FIRST: u8 = 1;
@@ -67,6 +69,12 @@ impl UndoLog {
         let length = u32::try_from(self.bytes.len() - start).expect("rows are limited");
         self.bytes.extend_from_slice(&length.to_le_bytes());
         self.entry_count += 1;
+        self.tree_count += u64::from(kind > AGAIN);
+    }
+
+    /// Whether nothing but rows was changed.
+    pub(crate) fn is_of_rows(&self) -> bool {
+        self.tree_count == 0
     }
 
     pub(crate) fn first(&mut self, tree: TreeId, key: &[u8]) {
@@ -104,6 +112,7 @@ impl UndoLog {
         let key_bytes = usize::from(u16::from_le_bytes([entry[9], entry[10]]));
         let (key, rest) = entry[11..].split_at(key_bytes);
         let key = key.to_vec();
+        self.tree_count -= u64::from(entry[0] > AGAIN);
         let undo = match entry[0] {
             FIRST => Undo::First { tree, key },
             AGAIN => {
@@ -136,12 +145,13 @@ mod tests {
         log.tree_dropped(TreeId(9));
         log.appended(tree, None);
         log.appended(tree, Some(b"last"));
-        assert_eq!(log.entry_count(), 6);
+        assert_eq!((log.entry_count(), log.is_of_rows()), (6, false));
         assert_eq!(log.pop(middle), Some(Undo::Appended { tree, above: Some(b"last".to_vec()) }));
         assert_eq!(log.pop(middle), Some(Undo::Appended { tree, above: None }));
         assert_eq!(log.pop(middle), Some(Undo::TreeDropped { tree: TreeId(9) }));
         assert_eq!(log.pop(middle), Some(Undo::TreeMade { tree: TreeId(8) }));
         assert_eq!(log.pop(middle), None);
+        assert!(log.is_of_rows());
         assert_eq!(log.pop(0), Some(Undo::Again { tree, key: Vec::new(), entry: b"old".to_vec(), record: 42 }));
         assert_eq!(log.pop(0), Some(Undo::First { tree, key: b"a".to_vec() }));
         assert!(log.position() == 0 && log.pop(0).is_none());

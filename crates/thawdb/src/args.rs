@@ -28,6 +28,10 @@ pub enum Command {
     Demo(DemoArguments),
     /// Measure
     Bench(BenchArguments),
+    /// Run the whole engine on a simulated disk, from seeds: crashes, torn and lost writes, rot, full disks, I/O errors
+    Simulate(SimulateArguments),
+    /// Feed a decoder mutated input: page, record, block, row, key, tsql, or all of them; or damage a disk: mutate
+    Fuzz(FuzzArguments),
     /// The child that the demo kills
     #[command(hide = true)]
     DemoWriter(DemoWriterArguments),
@@ -63,6 +67,40 @@ pub struct ServeArguments {
     /// Most statements at once
     #[arg(long, value_name = "COUNT", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: u16,
+}
+
+/// Which runs.
+#[derive(Debug, Clone, Args)]
+pub struct SimulateArguments {
+    /// First seed; the same seed is the same run, byte for byte
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// How many seeds, one after another
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    pub runs: u64,
+    /// Print every step as it is done
+    #[arg(long)]
+    pub trace: bool,
+    /// Go on after a violation, to see all of them
+    #[arg(long)]
+    pub keep_going: bool,
+}
+
+/// What is fuzzed, and for how long.
+#[derive(Debug, Clone, Args)]
+pub struct FuzzArguments {
+    /// Target
+    #[arg(default_value = "all")]
+    pub target: String,
+    /// For so long, divided among the targets
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub seconds: u64,
+    /// First seed
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// So many seeds of each target rather than for a time
+    #[arg(long, value_name = "COUNT")]
+    pub inputs: Option<u64>,
 }
 
 /// How a connection is encrypted.

@@ -95,8 +95,15 @@ impl Interpreter<'_, '_> {
                 continue;
             }
             let open = self.session.storage_of(dependency.database)?;
-            let mode = if dependency.writes { LockMode::IX } else { LockMode::SchS };
-            self.session.lock(open.object_resource(dependency.table), mode, !dependency.writes)?;
+            self.session.enter_database(&open)?;
+            let resource = open.object_resource(dependency.table);
+            if !dependency.writes {
+                self.session.lock(resource, LockMode::SchS, true)?;
+                continue;
+            }
+            let mode = if dependency.whole { LockMode::X } else { LockMode::IX };
+            let part = self.session.part(dependency.database)?;
+            part.txn.lock(resource, mode).map_err(|error| self.session.storage_failure(dependency.database, error))?;
         }
         Ok(())
     }

@@ -102,12 +102,8 @@ impl Interpreter<'_, '_> {
         self.choose_isolation(isolation)
     }
 
-    /// Chooses the isolation of transactions to come. A level that storage cannot give yet is refused: a weaker one in its
-    /// place would return wrong results without a word.
+    /// Chooses the isolation of the statements to come, in an open transaction too: locks held already stay.
     pub(crate) fn choose_isolation(&mut self, isolation: Isolation) -> Result<(), Failure> {
-        if !isolation.is_built() {
-            return Err(unsupported_option(format!("TRANSACTION ISOLATION LEVEL {}", isolation.words())).into());
-        }
         self.session.options.isolation = isolation;
         self.session.ticket.facts.lock().isolation = isolation.number();
         Ok(())

@@ -8,6 +8,7 @@ use thawdb_types::SqlError;
 
 /// Options with the values they may take here: what this engine does, or what changes nothing but what views show.
 const OPTIONS: &[(&str, &[&str])] = &[
+    ("ALLOW_SNAPSHOT_ISOLATION", &["ON", "OFF"]),
     ("ANSI_NULL_DEFAULT", &["ON", "OFF"]),
     ("ANSI_NULLS", &["ON", "OFF"]),
     ("ANSI_PADDING", &["ON", "OFF"]),
@@ -29,7 +30,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("PARAMETERIZATION", &["SIMPLE"]),
     ("QUERY_STORE", &["OFF"]),
     ("QUOTED_IDENTIFIER", &["ON", "OFF"]),
-    ("READ_COMMITTED_SNAPSHOT", &["ON"]),
+    ("READ_COMMITTED_SNAPSHOT", &["ON", "OFF"]),
     ("RECOVERY", &["FULL", "SIMPLE", "BULK_LOGGED"]),
     ("RECURSIVE_TRIGGERS", &["OFF"]),
     ("TRUSTWORTHY", &["OFF"]),

@@ -9,6 +9,9 @@ use thawdb_storage::locks::{Resource, ResourceKind};
 static RECORD: LockClass = LockClass::new("DATABASE_RECORD", 5);
 static CATALOG: LockClass = LockClass::new("DATABASE_CATALOG", 5);
 
+/// Databases with lower numbers are the system's.
+const FIRST_USER_DATABASE: i32 = 5;
+
 /// An open database.
 pub(crate) struct OpenDatabase {
     pub(crate) id: DatabaseId,
@@ -45,6 +48,20 @@ impl OpenDatabase {
 
     pub(crate) fn set_record(&self, record: Arc<DatabaseRecord>) {
         *self.record.write() = record;
+    }
+
+    fn option(&self, name: &str, default: bool) -> bool {
+        self.record.read().properties.get(name).map_or(default, |value| value == "ON")
+    }
+
+    /// READ_COMMITTED_SNAPSHOT.
+    pub(crate) fn reads_versions(&self) -> bool {
+        self.option("READ_COMMITTED_SNAPSHOT", true)
+    }
+
+    /// ALLOW_SNAPSHOT_ISOLATION: the system's databases always do.
+    pub(crate) fn allows_snapshot(&self) -> bool {
+        self.id.0 < FIRST_USER_DATABASE || self.option("ALLOW_SNAPSHOT_ISOLATION", false)
     }
 
     /// The committed catalog.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thawdb_catalog::DatabaseId;
 use thawdb_observe::cancel::{CancelReason, CancelToken};
 use thawdb_observe::sync::{LockClass, Mutex};
+use thawdb_observe::wait::SessionWaits;
 use thawdb_types::SqlError;
 
 static LIST: LockClass = LockClass::new("SESSION_LIST", 5);
@@ -46,6 +47,10 @@ pub(crate) struct SessionFacts {
     /// Text of the running batch.
     pub(crate) text: Arc<str>,
     pub(crate) transaction_count: i32,
+    /// The open transaction, as its client calls it; 0 if there is none.
+    pub(crate) transaction_id: u64,
+    pub(crate) transaction_name: String,
+    pub(crate) transaction_begin: i64,
     pub(crate) isolation: u8,
     pub(crate) lock_timeout_ms: i32,
     pub(crate) row_count: i64,
@@ -64,8 +69,8 @@ pub(crate) struct SessionTicket {
     pub(crate) cancel: Mutex<CancelToken>,
     /// The session is to end.
     pub(crate) killed: AtomicBool,
-    /// Its owner in the lock table.
-    pub(crate) lock_owner: AtomicU64,
+    /// What it waits for and has waited for.
+    pub(crate) waits: Arc<SessionWaits>,
 }
 
 /// The sessions of an instance.
@@ -90,7 +95,7 @@ impl Sessions {
             facts: Mutex::new(&FACTS, facts),
             cancel: Mutex::new(&CANCEL, CancelToken::new()),
             killed: AtomicBool::new(false),
-            lock_owner: AtomicU64::new(0),
+            waits: SessionWaits::new(i32::from(id)),
         });
         list.insert(id, ticket.clone());
         Ok(ticket)
@@ -118,12 +123,6 @@ impl Sessions {
     /// Whether any session other than `except` is in this database.
     pub(crate) fn uses(&self, database: DatabaseId, except: i16) -> bool {
         self.all().iter().any(|ticket| ticket.id != except && ticket.facts.lock().database == database.0)
-    }
-
-    /// Owners in the lock table and the sessions they are of.
-    pub(crate) fn owners(&self) -> Vec<(u64, i16)> {
-        // Relaxed: written once, before the session can lock anything.
-        self.all().iter().map(|ticket| (ticket.lock_owner.load(Ordering::Relaxed), ticket.id)).collect()
     }
 
     pub(crate) fn kill(&self, id: i16) -> bool {

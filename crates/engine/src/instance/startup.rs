@@ -13,13 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thawdb_catalog::store::load_counters;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord, DatabaseState, InstanceCatalog, Properties};
-use thawdb_device::BackgroundWork;
+use thawdb_device::{BackgroundWork, OpenMode};
 use thawdb_observe::sync::{Mutex, RwLock};
 use thawdb_storage::{DatabaseSpec, FileKind, Storage, StorageConfig, StorageError};
 use thawdb_types::SqlError;
 
 /// System databases beside master and tempdb: number, name, data file, log file.
 const OTHER_SYSTEM: [(i32, &str, &str, &str); 2] = [(3, "model", "model", "modellog"), (4, "msdb", "MSDBData", "MSDBLog")];
+
+/// Stands in the data folder from before master's files are made until what master records of itself is committed.
+const MAKING_MASTER: &str = "master.making";
 
 /// Opens the instance of `config`.
 pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
@@ -103,6 +106,15 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
 
 fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Result<(OpenDatabase, InstanceCatalog), StorageError> {
     let files = system_files(&config.data_folder, "master", "mastlog", "master", "mastlog");
+    let device = &config.env.device;
+    let making = config.data_folder.join(MAKING_MASTER);
+    if device.exists(&making) {
+        // A first start ended before master was whole: what there is of it was made under this mark, and holds nothing.
+        for file in files.iter().filter(|file| device.exists(&file.path)) {
+            device.remove(&file.path)?;
+        }
+        device.remove(&making)?;
+    }
     if config.env.device.exists(&files[0].path) {
         let master = open_database(storage, &record(1, "master", files, now, "SIMPLE"))?;
         let mut instance = InstanceCatalog::load(&master.storage.read_view(None)).map_err(storage_of)?;
@@ -112,10 +124,12 @@ fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Resul
         }
         return Ok((master, instance));
     }
+    drop(device.open(&making, OpenMode::CreateNew)?);
     let record = record(1, "master", files, now, "SIMPLE");
     let master = make_database(storage, &record, false)?;
     let mut instance = InstanceCatalog::default();
     record_master(&master, &mut instance)?;
+    device.remove(&making)?;
     Ok((master, instance))
 }
 

@@ -14,6 +14,18 @@ pub(crate) struct CatalogProcedure {
 /// All of them.
 pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
     CatalogProcedure {
+        name: "sp_lock",
+        parameters: "@spid1 int = NULL, @spid2 int = NULL",
+        text: "SELECT CAST(request_session_id AS smallint) AS spid, CAST(resource_database_id AS smallint) AS dbid, \
+               CAST(CASE resource_type WHEN 'OBJECT' THEN resource_associated_entity_id ELSE 0 END AS int) AS ObjId, \
+               CAST(0 AS smallint) AS IndId, CAST(CASE resource_type WHEN 'DATABASE' THEN 'DB' WHEN 'OBJECT' THEN 'TAB' \
+               WHEN 'KEY' THEN 'KEY' WHEN 'HOBT' THEN 'HBT' WHEN 'PAGE' THEN 'PAG' WHEN 'METADATA' THEN 'MD' ELSE 'APP' END \
+               AS nvarchar(4)) AS Type, CAST(resource_description AS nvarchar(32)) AS Resource, CAST(request_mode AS nvarchar(8)) AS Mode, \
+               CAST(CASE request_status WHEN 'CONVERT' THEN 'CNVRT' ELSE request_status END AS nvarchar(5)) AS Status \
+               FROM sys.dm_tran_locks WHERE @spid1 IS NULL OR request_session_id = @spid1 OR request_session_id = @spid2 \
+               ORDER BY spid, dbid, ObjId, Type, Resource",
+    },
+    CatalogProcedure {
         name: "sp_databases",
         parameters: "",
         text: "SELECT d.name AS DATABASE_NAME, CAST(SUM(CAST(f.size AS bigint)) * 8 AS int) AS DATABASE_SIZE, \

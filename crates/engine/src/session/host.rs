@@ -3,6 +3,7 @@
 use crate::instance::counters::{IdentityColumn, IdentityError, identity_overflow};
 use crate::messages::message;
 use crate::session::globals;
+use crate::session::isolation::Isolation;
 use crate::session::state::SessionState;
 use crate::session::temporary::VARIABLES_ID;
 use arrow_array::ArrayRef;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use thawdb_catalog::{Catalog, DatabaseId, ObjectId, TableDef};
 use thawdb_device::Env;
 use thawdb_query::context::{SessionInfo, StatementHost};
+use thawdb_query::locking::ReadLevel;
 use thawdb_storage::{ReadView, StorageError, Txn};
 use thawdb_types::{Scalar, SqlError};
 
@@ -63,9 +65,18 @@ impl StatementHost for SessionState {
         }
         let open = self.storage_of(database)?;
         let own = if database == VARIABLES_ID { self.variable_rows.existing(open.id.0) } else { self.transactions.existing(open.id.0) };
-        let view = open.storage.read_view(own.map(|part| &part.txn));
+        let snapshot = own.filter(|_| self.options.isolation == Isolation::Snapshot).and_then(|part| Some((part.snapshot.as_ref()?, part)));
+        let view = match snapshot {
+            Some((snapshot, part)) => snapshot.with_txn(&part.txn),
+            None => open.storage.read_view(own.map(|part| &part.txn)),
+        };
         self.views.lock().insert(database.0, view.clone());
         Ok(view)
+    }
+
+    fn read_level(&self, database: DatabaseId) -> Result<(ReadLevel, bool), SqlError> {
+        let versions = self.storage_of(database)?.reads_versions();
+        Ok((self.options.isolation.read_level(versions), versions))
     }
 
     fn txn(&mut self, database: DatabaseId) -> Result<&mut Txn, SqlError> {

@@ -1,4 +1,15 @@
-//! Transaction isolation levels, by the numbers sys.dm_exec_sessions shows.
+//! Transaction isolation levels, by the numbers sys.dm_exec_sessions shows, and what a transaction at each of them does
+//! when it first touches a database.
+//!
+//! Under SNAPSHOT the view is the database's at the first touch, one for each database, and stays the transaction's while
+//! its level changes and comes back. A transaction begins with its first touch, not with BEGIN TRANSACTION.
+
+use crate::instance::database::OpenDatabase;
+use crate::messages::message;
+use crate::session::state::SessionState;
+use std::sync::Arc;
+use thawdb_query::locking::ReadLevel;
+use thawdb_types::SqlError;
 
 /// Isolation of a session's transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,19 +34,41 @@ impl Isolation {
         }
     }
 
-    /// The words of SET TRANSACTION ISOLATION LEVEL.
-    pub(crate) fn words(self) -> &'static str {
+    /// How reads behave at this level; `versions`: READ_COMMITTED_SNAPSHOT is on.
+    pub(crate) fn read_level(self, versions: bool) -> ReadLevel {
         match self {
-            Self::ReadUncommitted => "READ UNCOMMITTED",
-            Self::ReadCommitted => "READ COMMITTED",
-            Self::RepeatableRead => "REPEATABLE READ",
-            Self::Serializable => "SERIALIZABLE",
-            Self::Snapshot => "SNAPSHOT",
+            Self::ReadUncommitted => ReadLevel::ReadUncommitted,
+            Self::ReadCommitted if versions => ReadLevel::ReadCommittedVersions,
+            Self::ReadCommitted => ReadLevel::ReadCommittedLocks,
+            Self::RepeatableRead => ReadLevel::RepeatableRead,
+            Self::Serializable => ReadLevel::Serializable,
+            Self::Snapshot => ReadLevel::Snapshot,
         }
     }
+}
 
-    /// Whether storage gives what the level promises. READ UNCOMMITTED may show what is committed: it promises less.
-    pub(crate) fn is_built(self) -> bool {
-        matches!(self, Self::ReadUncommitted | Self::ReadCommitted)
+impl SessionState {
+    /// Says that the running statement is about to touch rows of a database, which begins the transaction if nothing did
+    /// before. Under SNAPSHOT the transaction's view of the database is taken now. 3951 if the transaction began at
+    /// another level, 3952 if the database does not allow SNAPSHOT.
+    pub(crate) fn enter_database(&mut self, open: &Arc<OpenDatabase>) -> Result<(), SqlError> {
+        let isolation = self.options.isolation;
+        let began = *self.transactions.began_at.get_or_insert(isolation);
+        if isolation != Isolation::Snapshot {
+            if let Some(part) = self.transactions.existing_mut(open.id.0) {
+                part.txn.leave_snapshot();
+            }
+            return Ok(());
+        }
+        if began != Isolation::Snapshot {
+            return Err(message(3951, &[&open.name()]));
+        }
+        if !open.allows_snapshot() {
+            return Err(message(3952, &[&open.name()]));
+        }
+        let part = self.part(open.id)?;
+        let view = part.snapshot.get_or_insert_with(|| open.storage.read_view(None)).clone();
+        part.txn.use_snapshot(&view);
+        Ok(())
     }
 }

@@ -38,6 +38,7 @@ use state::SessionState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use thawdb_observe::cancel::CancelReason;
+use thawdb_observe::wait::SessionWaits;
 use thawdb_types::SqlError;
 
 pub use bulk::BulkLoader;
@@ -70,6 +71,11 @@ pub(crate) struct CallEnd {
 impl Session {
     pub(crate) fn new(state: SessionState) -> Self {
         Self { state: Box::new(state) }
+    }
+
+    /// What its calls wait for, to be read from any thread.
+    pub fn waits(&self) -> Arc<SessionWaits> {
+        self.state.ticket.waits.clone()
     }
 
     /// `@@SPID`.
@@ -139,10 +145,8 @@ impl Session {
     /// Begins a transaction on the client's behalf. The descriptor reaches the sink as an environment change.
     pub fn begin_transaction(&mut self, isolation: Option<Isolation>, name: &str, sink: &mut dyn ResultSink) -> Result<(), SqlError> {
         if let Some(isolation) = isolation {
-            if !isolation.is_built() {
-                return Err(crate::messages::unsupported_option(format!("TRANSACTION ISOLATION LEVEL {}", isolation.words())));
-            }
             self.state.options.isolation = isolation;
+            self.state.ticket.facts.lock().isolation = isolation.number();
         }
         let name = (!name.is_empty()).then_some(name);
         transactions::begin(&mut self.state, &mut Outbox::new(sink), name)
@@ -181,6 +185,7 @@ impl Session {
         work: impl FnOnce(&mut SessionState, &mut Outbox<'_>) -> CallEnd,
     ) {
         let state = &mut *self.state;
+        let _waits = thawdb_observe::wait::bind(&state.ticket.waits);
         let mut out = Outbox::new(sink);
         state.cancel = state.ticket.begin_call();
         state.note_start(text);
@@ -223,6 +228,7 @@ impl SessionState {
         facts.request_end = now;
         facts.command = "AWAITING COMMAND";
         facts.transaction_count = i32::try_from(self.transactions.count).unwrap_or(i32::MAX);
+        facts.isolation = self.options.isolation.number();
         facts.row_count = self.row_count;
         facts.last_error = self.last_error;
         facts.prepared_count = self.prepared.len();

@@ -26,7 +26,7 @@ use std::time::Duration;
 use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
-use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Resource};
+use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Party, Resource};
 use thawdb_storage::{ReadView, StorageError};
 use thawdb_types::SqlError;
 
@@ -89,17 +89,18 @@ impl SessionState {
         identity: Identity,
         database: Arc<OpenDatabase>,
     ) -> Result<Self, SqlError> {
+        let party = Party::session(ticket.id);
         let mut state = Self {
-            owner: engine.locks.owner(),
-            database_owner: engine.locks.owner(),
+            owner: engine.locks.owner_of(party),
+            database_owner: engine.locks.owner_of(party),
             login_database: database.id,
             engine,
             ticket,
             identity,
             database: database.clone(),
             options: Options::default(),
-            transactions: Transactions::default(),
-            variable_rows: Transactions::default(),
+            transactions: Transactions::of(party),
+            variable_rows: Transactions::of(party),
             temp: TempTables::default(),
             global_temp: Vec::new(),
             frames: Vec::new(),
@@ -118,8 +119,6 @@ impl SessionState {
             cancel: CancelToken::new(),
             ended: false,
         };
-        // Relaxed: nothing else is published with it.
-        state.ticket.lock_owner.store(state.owner.id(), Ordering::Relaxed);
         state.use_database(database)?;
         Ok(state)
     }
@@ -241,7 +240,8 @@ impl SessionState {
     pub(crate) fn lock(&mut self, resource: Resource, mode: LockMode, for_statement: bool) -> Result<(), SqlError> {
         let timeout = self.lock_timeout();
         let cancel = self.cancel.clone();
-        let wait = LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: 0 };
+        let wait =
+            LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: self.transactions.cost() };
         let newly = self.owner.held(resource).is_none();
         let id = self.ticket.id;
         self.engine.locks.acquire(&mut self.owner, resource, mode, wait).map_err(|error| match error {
@@ -264,10 +264,12 @@ impl SessionState {
         }
         self.now_ticks = ticks_of(self.engine.config.env.clock.utc_ns());
         self.views.lock().clear();
+        self.transactions.begin_statement();
         self.transactions.mark(&self.temp)
     }
 
     fn release_statement_locks(&mut self) {
+        self.transactions.end_statement();
         for resource in std::mem::take(&mut self.statement_locks) {
             self.engine.locks.release(&mut self.owner, resource);
         }
@@ -330,7 +332,14 @@ impl SessionState {
 
     /// Lets others see the transaction count.
     pub(crate) fn note_transaction(&self) {
-        self.ticket.facts.lock().transaction_count = i32::try_from(self.transactions.count).unwrap_or(i32::MAX);
+        let (now, transactions) = (self.engine.now_datetime(), &self.transactions);
+        let mut facts = self.ticket.facts.lock();
+        facts.transaction_count = i32::try_from(transactions.count).unwrap_or(i32::MAX);
+        if facts.transaction_id != transactions.descriptor {
+            facts.transaction_id = transactions.descriptor;
+            facts.transaction_name = transactions.name.clone().unwrap_or_default();
+            facts.transaction_begin = now;
+        }
     }
 }
 

@@ -14,11 +14,13 @@
 //! committed. Log space is checked by storage before, so that this needs a device failing in that moment.
 
 use crate::instance::database::OpenDatabase;
+use crate::session::isolation::Isolation;
 use crate::session::temporary::TempTables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseCatalog, ObjectId};
-use thawdb_storage::{Savepoint, StorageError, Txn};
+use thawdb_storage::locks::Party;
+use thawdb_storage::{ReadView, Savepoint, StorageError, Txn};
 
 /// What is done to a table's counters once its change is committed.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +36,8 @@ pub(crate) struct DatabaseTxn {
     pub(crate) database: Arc<OpenDatabase>,
     pub(crate) txn: Txn,
     start: Savepoint,
+    /// What the transaction sees of the database under SNAPSHOT, once it has touched it.
+    pub(crate) snapshot: Option<ReadView>,
     /// The catalog with this transaction's changes, if it changed definitions.
     pub(crate) catalog: Option<Arc<DatabaseCatalog>>,
     pub(crate) on_commit: Vec<OnCommit>,
@@ -57,17 +61,49 @@ pub(crate) struct Transactions {
     pub(crate) name: Option<String>,
     /// What the client calls it; 0 outside a transaction.
     pub(crate) descriptor: u64,
+    /// The level at which rows were first touched.
+    pub(crate) began_at: Option<Isolation>,
+    /// Whose waits its locks belong to.
+    party: Option<Party>,
     savepoints: Vec<(String, Mark)>,
     temp_before: Option<TempTables>,
 }
 
 impl Transactions {
+    /// The transactions of a session.
+    pub(crate) fn of(party: Party) -> Self {
+        Self { party: Some(party), ..Self::default() }
+    }
+
+    /// A statement begins.
+    pub(crate) fn begin_statement(&mut self) {
+        self.databases.values_mut().for_each(|part| part.txn.begin_statement());
+    }
+
+    /// A statement ends: the locks that were its own go.
+    pub(crate) fn end_statement(&mut self) {
+        self.databases.values_mut().for_each(|part| part.txn.end_statement());
+    }
+
+    /// What a deadlock would cost.
+    pub(crate) fn cost(&self) -> u64 {
+        self.databases.values().map(|part| part.txn.undo_count()).sum()
+    }
+
+    /// The part in a database, if it has one.
+    pub(crate) fn existing_mut(&mut self, database: i32) -> Option<&mut DatabaseTxn> {
+        self.databases.get_mut(&database)
+    }
+
     /// The part in `database`, begun if need be.
     pub(crate) fn part(&mut self, database: &Arc<OpenDatabase>) -> &mut DatabaseTxn {
         self.databases.entry(database.id.0).or_insert_with(|| {
-            let txn = database.storage.begin();
+            let txn = match self.party {
+                Some(party) => database.storage.begin_for(party),
+                None => database.storage.begin(),
+            };
             let start = txn.savepoint();
-            DatabaseTxn { database: database.clone(), txn, start, catalog: None, on_commit: Vec::new() }
+            DatabaseTxn { database: database.clone(), txn, start, snapshot: None, catalog: None, on_commit: Vec::new() }
         })
     }
 
@@ -149,6 +185,7 @@ impl Transactions {
         self.doomed = false;
         self.name = None;
         self.descriptor = 0;
+        self.began_at = None;
         self.savepoints.clear();
         self.temp_before = None;
     }

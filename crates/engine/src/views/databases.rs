@@ -129,6 +129,7 @@ fn databases(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
 fn row(record: &DatabaseRecord, open: bool) -> Vec<Scalar> {
     let on = |name: &str, default: bool| bit(record.properties.get(name).map_or(default, |value| value == "ON"));
     let no = || bit(false);
+    let allows_snapshot = record.id.0 < 5 || record.properties.get("ALLOW_SNAPSHOT_ISOLATION").is_some_and(|value| value == "ON");
     let (model, model_name) = recovery(record);
     let level = record.properties.get("COMPATIBILITY_LEVEL").and_then(|level| level.parse().ok()).unwrap_or(160);
     let (state, state_name) = if open { (0, "ONLINE") } else { (4, "SUSPECT") };
@@ -150,9 +151,9 @@ fn row(record: &DatabaseRecord, open: bool) -> Vec<Scalar> {
         no(),
         no(),
         no(),
-        tiny(0),
-        text("OFF"),
-        bit(true),
+        tiny(u8::from(allows_snapshot)),
+        text(if allows_snapshot { "ON" } else { "OFF" }),
+        on("READ_COMMITTED_SNAPSHOT", true),
         tiny(model),
         text(model_name),
         tiny(2),

@@ -22,6 +22,7 @@ pub(crate) mod objects;
 pub(crate) mod principals;
 pub(crate) mod server;
 pub(crate) mod sessions;
+pub(crate) mod transactions;
 pub(crate) mod types;
 
 use crate::session::state::SessionState;
@@ -74,7 +75,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 14] = [
+    let groups: [&'static [View]; 15] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -86,6 +87,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         principals::VIEWS,
         server::VIEWS,
         sessions::VIEWS,
+        transactions::VIEWS,
         dynamic::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,

@@ -236,9 +236,17 @@ fn requests(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
         if !facts.running {
             return None;
         }
-        let mut row = vec![small(ticket.id), int(0), moment(facts.request_start), text("running"), text(facts.command)];
-        row.extend([Scalar::Null, Scalar::Null, Scalar::Null, Scalar::Null, database_number(facts), int(1), Scalar::Null, small(0)]);
-        row.extend([Scalar::Null, int(0), text("MISCELLANEOUS"), text(""), int(facts.transaction_count), int(1), big(0), Scalar::Null]);
+        let wait = ticket.waits.current();
+        let state = if wait.is_some() { "suspended" } else { "running" };
+        let mut row = vec![small(ticket.id), int(0), moment(facts.request_start), text(state), text(facts.command)];
+        let blocker = wait.as_ref().and_then(|wait| i16::try_from(wait.blocked_by?).ok()).unwrap_or(0);
+        row.extend([Scalar::Null, Scalar::Null, Scalar::Null, Scalar::Null, database_number(facts), int(1), Scalar::Null, small(blocker)]);
+        let waited_ns = wait.as_ref().map_or(0, |wait| thawdb_observe::clock::now_ns().saturating_sub(wait.since_ns));
+        row.push(wait.as_ref().map_or(Scalar::Null, |wait| text(wait.kind.name())));
+        row.push(int(i32::try_from(waited_ns / 1_000_000).unwrap_or(i32::MAX)));
+        row.push(text(ticket.waits.last_kind().map_or("MISCELLANEOUS", |kind| kind.name())));
+        row.push(text(wait.map_or_else(String::new, |wait| wait.resource.description())));
+        row.extend([int(facts.transaction_count), int(1), big(facts.transaction_id), Scalar::Null]);
         row.extend([Scalar::Real(0.0), big(0), int(0), elapsed_ms(facts.request_start, now), Scalar::Null, Scalar::Null]);
         row.extend([big(0), big(0), big(0), int(i32::MAX), text(facts.language.clone()), big(facts.row_count)]);
         Some(row)

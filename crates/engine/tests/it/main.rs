@@ -11,9 +11,13 @@
 //! `session name` on a line of its own before a batch chooses the session. `THAWDB_UPDATE=1` rewrites the expectations;
 //! reviewing what changed against SQL Server's documentation is the work.
 
+mod anomalies;
 mod calls;
 mod engine;
+mod histories;
+mod locking;
 mod nonsense;
 mod script;
+mod sessions;
 mod together;
 mod transcript;

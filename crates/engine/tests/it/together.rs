@@ -52,7 +52,7 @@ fn of_two_that_wait_for_each_other_one_gives_way() {
 
 #[test]
 fn definitions_wait_for_those_who_use_them() {
-    let (engine, _) = fresh_engine("definitions");
+    let (engine, _) = fresh_engine("definitions-wait");
     let (mut a, mut b) = (engine.internal_session(), engine.internal_session());
     said(&mut a, "CREATE TABLE t (id int PRIMARY KEY)");
     said(&mut a, "BEGIN TRAN INSERT t VALUES (1)");

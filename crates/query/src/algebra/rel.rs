@@ -10,6 +10,7 @@
 
 use super::columns::ColumnRef;
 use super::expr::{BoundAggregate, BoundExpr, BoundSortKey, BoundWindow};
+use crate::locking::LockHints;
 use crate::phys::{JoinKind, RowSource};
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
@@ -21,8 +22,8 @@ pub struct Get {
     pub table: Arc<TableDef>,
     /// Position in the table (`table.columns.len()` is the locator) and id of each column read.
     pub columns: Vec<(usize, ColumnRef)>,
-    /// Rows are locked for update (UPDLOCK, XLOCK, and the target of UPDATE and DELETE).
-    pub for_update: bool,
+    /// How rows are locked: hints, and whether it is the target of UPDATE or DELETE.
+    pub locking: LockHints,
     /// Position of the index an INDEX hint asks for.
     pub index_hint: Option<usize>,
     /// FORCESEEK.

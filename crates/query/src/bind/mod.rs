@@ -170,13 +170,13 @@ impl<'c> Binder<'c> {
 
     pub(crate) fn depend(&mut self, table: &TableDef, writes: bool) {
         let catalog_version = self.catalog(table.database).map_or(0, |c| c.version);
-        self.dependencies.push(Dependency { database: table.database, catalog_version, table: table.id, writes });
+        self.dependencies.push(Dependency { database: table.database, catalog_version, table: table.id, writes, whole: false });
     }
 
     /// The plan depends on a view or function.
     pub(crate) fn depend_on(&mut self, database: DatabaseId, id: ObjectId) {
         let catalog_version = self.catalog(database).map_or(0, |c| c.version);
-        self.dependencies.push(Dependency { database, catalog_version, table: id, writes: false });
+        self.dependencies.push(Dependency { database, catalog_version, table: id, writes: false, whole: false });
     }
 
     pub(crate) fn level(&mut self) -> &mut Level {

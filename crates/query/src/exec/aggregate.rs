@@ -3,27 +3,38 @@
 //! ```text
 //! keys ─► Groups: number per row, by first appearance ─► Accumulator::update(numbers, argument)
 //!         1 bit/tinyint key    direct table              ... end of input ─► keys beside results, in number order
-//!         1 integer-like key   IntTable
+//!         1 integer-like key   a direct table for 0 to 4095, IntTable for the rest
 //!         otherwise            KeyTable
+//!         sorted input         a new number wherever a row's keys differ from those before
 //! ```
 //! Without keys there is one group even for no input. Over sorted input (`streamed`) groups are handed on as soon as a
-//! later key appears, so memory is that of one batch. Hashed groups are held in memory within the grant (701).
+//! later key appears, so memory is that of one batch.
+//!
+//! When hashed groups fill their share of the memory, no more are made: rows of those that are there go on being taken in,
+//! others are set aside by hash (keys and arguments) and grouped after the first groups are handed on. What cannot be set
+//! aside are the states of one group: a DISTINCT or STRING_AGG beyond the grant fails (701).
 
 use crate::aggregate::{Accumulator, GroupIds, accumulator};
 use crate::eval::eval_array;
-use crate::exec::batch::BATCH_ROWS;
-use crate::exec::key_table::{IntTable, KeyTable};
-use crate::exec::keys::{KeyColumns, for_each_integer, is_integer_like};
+use crate::exec::batch::{BATCH_ROWS, Rows};
+use crate::exec::hash_spill::{HashSpill, HashedRows};
+use crate::exec::key_table::{self, IntTable, KeyTable, hash_bytes};
+use crate::exec::keys::{KeyColumns, encode_value, for_each_integer, is_integer_like};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::{Aggregate, Expr};
 use crate::phys::Node;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt8Type;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_buffer::BooleanBuffer;
+use arrow_select::concat::concat;
+use arrow_select::take::take;
 use std::collections::VecDeque;
-use thawdb_types::{ColumnBuilder, SqlError, SqlType, scalar_at};
+use thawdb_types::{SqlError, SqlType};
 
-const NO_GROUP: u32 = u32::MAX;
+const NO_GROUP: u32 = key_table::NONE;
+/// Values with a place of their own: 16 KiB of groups, which stay in the first-level cache.
+const DIRECT_VALUES: usize = 4096;
 
 enum GroupTable {
     /// No keys.
@@ -31,42 +42,51 @@ enum GroupTable {
     /// Group of each byte value, the last for NULL.
     Byte(Box<[u32; 257]>),
     Int {
+        /// Groups of the small values, which most codes and types are.
+        direct: Box<[u32; DIRECT_VALUES]>,
         table: IntTable,
         null: u32,
     },
     Bytes(KeyTable),
+    /// Sorted input: equality bytes of the last group's keys.
+    Sorted(Vec<u8>),
 }
 
 struct Groups {
     types: Vec<SqlType>,
     table: GroupTable,
-    keys: Vec<ColumnBuilder>,
+    /// Keys of the groups in number order, in the pieces in which they came: arrays of each key.
+    keys: Vec<Vec<ArrayRef>>,
+    key_bytes: usize,
     count: usize,
 }
 
 impl Groups {
-    fn new(types: &[SqlType]) -> Self {
+    fn new(types: &[SqlType], sorted: bool) -> Self {
         let table = match types {
             [] => GroupTable::One,
+            _ if sorted => GroupTable::Sorted(Vec::new()),
             [SqlType::TinyInt] => GroupTable::Byte(Box::new([NO_GROUP; 257])),
-            [only] if is_integer_like(only) => GroupTable::Int { table: IntTable::new(), null: NO_GROUP },
+            [only] if is_integer_like(only) => {
+                GroupTable::Int { direct: Box::new([NO_GROUP; DIRECT_VALUES]), table: IntTable::new(), null: NO_GROUP }
+            }
             _ => GroupTable::Bytes(KeyTable::new()),
         };
-        let keys = types.iter().map(|t| ColumnBuilder::new(t, 0)).collect();
-        Self { types: types.to_vec(), table, keys, count: usize::from(types.is_empty()) }
+        Self { types: types.to_vec(), table, keys: vec![Vec::new(); types.len()], key_bytes: 0, count: usize::from(types.is_empty()) }
     }
 
     /// Puts the group of each row in `ids`.
     fn assign(&mut self, arrays: &[ArrayRef], rows: usize, ids: &mut Vec<u32>) {
         ids.clear();
         ids.reserve(rows);
-        let mut new_rows = Vec::new();
-        let mut next = self.count as u32;
+        let mut new_rows: Vec<u32> = Vec::new();
+        let before = self.count as u32;
+        let mut next = before;
         let mut found = |group: &mut u32, row: usize| {
             if *group == NO_GROUP {
                 *group = next;
                 next += 1;
-                new_rows.push(row);
+                new_rows.push(row as u32);
             }
             *group
         };
@@ -79,58 +99,132 @@ impl Groups {
                     Some(_) => ids.extend(array.iter().enumerate().map(|(row, v)| found(&mut groups[v.map_or(256, usize::from)], row))),
                 }
             }
-            GroupTable::Int { table, null } => {
-                for_each_integer(&arrays[0], &self.types[0], |value| {
-                    let row = ids.len();
-                    let id = match value {
-                        Some(value) => {
-                            let (id, new) = table.insert(value, next);
-                            if new {
-                                next += 1;
-                                new_rows.push(row);
-                            }
-                            id
-                        }
-                        None => {
-                            if *null == NO_GROUP {
-                                *null = next;
-                                next += 1;
-                                new_rows.push(row);
-                            }
-                            *null
-                        }
-                    };
-                    ids.push(id);
-                });
-            }
+            GroupTable::Int { direct, table, null } => for_each_integer(&arrays[0], &self.types[0], |value| {
+                let row = ids.len();
+                let id = match value {
+                    Some(value) => match usize::try_from(value).ok().and_then(|value| direct.get_mut(value)) {
+                        Some(group) => found(group, row),
+                        None => found(table.number_of(value), row),
+                    },
+                    None => found(null, row),
+                };
+                ids.push(id);
+            }),
             GroupTable::Bytes(table) => {
                 let columns = KeyColumns { arrays, types: &self.types };
                 let mut key = Vec::new();
                 for row in 0..rows {
                     columns.encode(row, &mut key);
                     let (id, new) = table.insert(&key);
-                    if new {
-                        next += 1;
-                        new_rows.push(row);
-                    }
+                    ids.push(found(&mut if new { NO_GROUP } else { id }, row));
+                }
+            }
+            GroupTable::Sorted(last) => {
+                let columns = KeyColumns { arrays, types: &self.types };
+                let (mut key, mut id) = (Vec::new(), before.wrapping_sub(1));
+                columns.encode(0, &mut key);
+                let begins = changes(&columns, rows);
+                for row in 0..rows {
+                    let same = if row == 0 { before > 0 && key == *last } else { !begins[row] };
+                    id = found(&mut if same { id } else { NO_GROUP }, row);
                     ids.push(id);
                 }
+                columns.encode(rows - 1, last);
             }
         }
         self.count = next as usize;
-        for ((builder, array), sql_type) in self.keys.iter_mut().zip(arrays).zip(&self.types) {
-            new_rows.iter().for_each(|row| builder.append(&scalar_at(array.as_ref(), *row, sql_type)));
+        self.keep(arrays, new_rows);
+    }
+
+    /// Keeps the keys of new groups.
+    fn keep(&mut self, arrays: &[ArrayRef], new_rows: Vec<u32>) {
+        if new_rows.is_empty() {
+            return;
+        }
+        let places = UInt32Array::from(new_rows);
+        for (kept, array) in self.keys.iter_mut().zip(arrays) {
+            let piece = take(array, &places, None).expect("rows lie within the batch");
+            self.key_bytes += piece.get_array_memory_size();
+            kept.push(piece);
+        }
+    }
+
+    /// The keys of all groups; they are kept no more.
+    fn take_keys(&mut self) -> Vec<ArrayRef> {
+        let whole = |(pieces, sql_type): (&mut Vec<ArrayRef>, &SqlType)| {
+            let pieces = std::mem::take(pieces);
+            match &pieces[..] {
+                [] => thawdb_types::column::empty_array(sql_type),
+                [only] => only.clone(),
+                many => concat(&many.iter().map(AsRef::as_ref).collect::<Vec<_>>()).expect("keys of one expression have one type"),
+            }
+        };
+        self.key_bytes = 0;
+        self.keys.iter_mut().zip(&self.types).map(whole).collect()
+    }
+
+    /// Puts the group of each row in `ids`, `NO_GROUP` where there is none yet.
+    fn find(&self, arrays: &[ArrayRef], rows: usize, ids: &mut Vec<u32>) {
+        ids.clear();
+        ids.reserve(rows);
+        match &self.table {
+            GroupTable::Byte(groups) => {
+                let array = arrays[0].as_primitive::<UInt8Type>();
+                ids.extend(array.iter().map(|v| groups[v.map_or(256, usize::from)]));
+            }
+            GroupTable::Int { direct, table, null } => for_each_integer(&arrays[0], &self.types[0], |value| {
+                ids.push(match value {
+                    Some(value) => match usize::try_from(value).ok().and_then(|value| direct.get(value)) {
+                        Some(group) => *group,
+                        None => table.find(value).unwrap_or(NO_GROUP),
+                    },
+                    None => *null,
+                });
+            }),
+            GroupTable::Bytes(table) => {
+                let columns = KeyColumns { arrays, types: &self.types };
+                let mut key = Vec::new();
+                ids.extend((0..rows).map(|row| {
+                    columns.encode(row, &mut key);
+                    table.find(&key).unwrap_or(NO_GROUP)
+                }));
+            }
+            GroupTable::One | GroupTable::Sorted(_) => unreachable!("only hashed groups are looked for"),
         }
     }
 
     fn memory_bytes(&self) -> usize {
         let table = match &self.table {
-            GroupTable::One | GroupTable::Byte(_) => 0,
-            GroupTable::Int { table, .. } => table.memory_bytes(),
+            GroupTable::One | GroupTable::Byte(_) | GroupTable::Sorted(_) => 0,
+            GroupTable::Int { table, .. } => table.memory_bytes() + DIRECT_VALUES * size_of::<u32>(),
             GroupTable::Bytes(table) => table.memory_bytes(),
         };
-        table + self.count * self.types.iter().map(|t| t.fixed_bytes().unwrap_or(32)).sum::<usize>()
+        table + self.key_bytes
     }
+}
+
+/// For each row but the first, whether its keys differ from those of the row before.
+fn changes(columns: &KeyColumns<'_>, rows: usize) -> Vec<bool> {
+    let mut begins = vec![false; rows];
+    for (array, sql_type) in columns.arrays.iter().zip(columns.types) {
+        if is_integer_like(sql_type) {
+            let mut before = None;
+            let mut row = 0;
+            for_each_integer(array, sql_type, |value| {
+                begins[row] |= value != before;
+                (before, row) = (value, row + 1);
+            });
+            continue;
+        }
+        let (mut before, mut key) = (Vec::new(), Vec::new());
+        for (row, begin) in begins.iter_mut().enumerate() {
+            key.clear();
+            encode_value(array.as_ref(), row, sql_type, &mut key);
+            *begin |= key != before;
+            std::mem::swap(&mut key, &mut before);
+        }
+    }
+    begins
 }
 
 pub(super) struct Aggregation<'p> {
@@ -144,6 +238,10 @@ pub(super) struct Aggregation<'p> {
     ids: Vec<u32>,
     ready: VecDeque<Batch>,
     ended: bool,
+    held: usize,
+    /// Rows of groups for which there was no room: their keys, then the arguments there are.
+    aside: Option<HashSpill>,
+    back: Option<HashedRows>,
 }
 
 impl<'p> Aggregation<'p> {
@@ -152,7 +250,7 @@ impl<'p> Aggregation<'p> {
         Self {
             input: build(input),
             keys,
-            groups: Groups::new(&key_types),
+            groups: Groups::new(&key_types, false),
             key_types,
             aggregates,
             streamed: false,
@@ -160,6 +258,9 @@ impl<'p> Aggregation<'p> {
             ids: Vec::new(),
             ready: VecDeque::new(),
             ended: false,
+            held: 0,
+            aside: None,
+            back: None,
         }
     }
 
@@ -168,25 +269,94 @@ impl<'p> Aggregation<'p> {
     }
 
     fn start(&mut self) {
-        self.groups = Groups::new(&self.key_types);
+        self.groups = Groups::new(&self.key_types, self.streamed);
         self.states = self.aggregates.iter().map(accumulator).collect();
     }
 
-    fn take_in(&mut self, keys: &[ArrayRef], arguments: &[Option<ArrayRef>], rows: usize, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+    /// Takes rows in; false if there is no room for more groups.
+    fn take_in(&mut self, keys: &[ArrayRef], arguments: &[Option<ArrayRef>], rows: usize, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
         self.groups.assign(keys, rows, &mut self.ids);
-        let ids = GroupIds { ids: (!keys.is_empty()).then_some(&self.ids), rows, group_count: self.groups.count };
-        let mut bytes = self.groups.memory_bytes();
+        self.update(!keys.is_empty(), arguments, rows, cx)?;
+        let bytes = self.groups.memory_bytes() + self.states.iter().map(|state| state.memory_bytes()).sum::<usize>();
+        let spill_bytes = if self.back.is_some() { HashSpill::memory_bytes(cx) } else { 0 };
+        if self.streamed || keys.is_empty() {
+            cx.hold_or_fail(&mut self.held, bytes)?;
+            return Ok(true);
+        }
+        let room = cx.hold(&mut self.held, bytes + spill_bytes);
+        cx.hold_or_fail(&mut self.held, bytes + spill_bytes)?;
+        Ok(room)
+    }
+
+    /// Hands rows to the states; their groups are in `ids`.
+    fn update(&mut self, grouped: bool, arguments: &[Option<ArrayRef>], rows: usize, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+        let ids = GroupIds { ids: grouped.then_some(&self.ids), rows, group_count: self.groups.count };
         for (state, argument) in self.states.iter_mut().zip(arguments) {
             cx.state.null_eliminated |= state.update(&ids, argument.as_ref())?;
-            bytes += state.memory_bytes();
         }
-        cx.check_memory(bytes)
+        Ok(())
+    }
+
+    /// Takes in the rows of groups that are there, sets the others aside.
+    fn take_in_known(
+        &mut self,
+        keys: &[ArrayRef],
+        arguments: &[Option<ArrayRef>],
+        rows: usize,
+        cx: &mut Cx<'p, '_>,
+    ) -> Result<(), SqlError> {
+        self.groups.find(keys, rows, &mut self.ids);
+        let known = BooleanBuffer::collect_bool(rows, |row| self.ids[row] != NO_GROUP);
+        let aside = self.aside.as_mut().expect("rows are set aside once there is a place");
+        let columns: Vec<ArrayRef> = keys.iter().chain(arguments.iter().flatten()).cloned().collect();
+        let key_columns = KeyColumns { arrays: keys, types: &self.key_types };
+        let mut key = Vec::new();
+        for row in (!&known).set_indices() {
+            key_columns.encode(row, &mut key);
+            aside.push(hash_bytes(&key), &columns, row, cx)?;
+        }
+        let chosen = Batch::new(arguments.iter().flatten().cloned().collect(), rows).filter(&known);
+        let mut chosen_columns = chosen.columns.into_iter();
+        let arguments: Vec<Option<ArrayRef>> =
+            arguments.iter().map(|argument| argument.as_ref().and_then(|_| chosen_columns.next())).collect();
+        self.ids.retain(|id| *id != NO_GROUP);
+        self.update(true, &arguments, chosen.rows, cx)?;
+        let states: usize = self.states.iter().map(|state| state.memory_bytes()).sum();
+        cx.hold_or_fail(&mut self.held, self.groups.memory_bytes() + states + HashSpill::memory_bytes(cx))
+    }
+
+    /// Types of a row set aside.
+    fn aside_types(&self) -> Vec<SqlType> {
+        let arguments = self.aggregates.iter().filter_map(|a| a.argument.as_ref()).map(|argument| argument.sql_type);
+        self.key_types.iter().copied().chain(arguments).collect()
+    }
+
+    /// Groups rows that were set aside until some groups are ready; false if there are none left.
+    fn take_back(&mut self, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
+        while let Some(back) = &mut self.back {
+            cx.host.check_cancelled()?;
+            let Some(part) = back.next(piece_rows(cx), u64::MAX, cx)? else {
+                self.back = None;
+                let some = self.groups.count > 0;
+                self.flush()?;
+                return Ok(some);
+            };
+            let (keys, arguments) = part.batch.columns.split_at(self.key_types.len());
+            let mut arguments = arguments.iter();
+            let arguments: Vec<Option<ArrayRef>> =
+                self.aggregates.iter().map(|a| a.argument.as_ref().and_then(|_| arguments.next().cloned())).collect();
+            if !self.take_in(keys, &arguments, part.batch.rows, cx)? && part.ends_hash {
+                self.flush()?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Puts the groups so far in `ready` and starts anew.
     fn flush(&mut self) -> Result<(), SqlError> {
         let count = self.groups.count;
-        let mut columns: Vec<ArrayRef> = self.groups.keys.iter_mut().map(ColumnBuilder::finish).collect();
+        let mut columns = self.groups.take_keys();
         for state in &mut self.states {
             columns.push(state.finish(count)?);
         }
@@ -200,18 +370,8 @@ impl<'p> Aggregation<'p> {
 
     /// First row of the last group of a batch sorted by its keys.
     fn last_group_start(&self, keys: &[ArrayRef], rows: usize) -> usize {
-        let columns = KeyColumns { arrays: keys, types: &self.key_types };
-        let (mut last, mut key) = (Vec::new(), Vec::new());
-        columns.encode(rows - 1, &mut last);
-        let mut start = rows - 1;
-        while start > 0 {
-            columns.encode(start - 1, &mut key);
-            if key != last {
-                break;
-            }
-            start -= 1;
-        }
-        start
+        let begins = changes(&KeyColumns { arrays: keys, types: &self.key_types }, rows);
+        (1..rows).rev().find(|row| begins[*row]).unwrap_or(0)
     }
 
     fn take_batch(&mut self, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
@@ -221,28 +381,47 @@ impl<'p> Aggregation<'p> {
             .iter()
             .map(|a| a.argument.as_ref().map(|e| eval_array(e, batch, cx)).transpose())
             .collect::<Result<Vec<_>, _>>()?;
-        let split = if self.streamed { self.last_group_start(&keys, batch.rows) } else { 0 };
-        if split == 0 {
-            return self.take_in(&keys, &arguments, batch.rows, cx);
-        }
         let part = |from: usize, len: usize| {
             let keys: Vec<ArrayRef> = keys.iter().map(|a| a.slice(from, len)).collect();
             let arguments: Vec<Option<ArrayRef>> = arguments.iter().map(|a| a.as_ref().map(|a| a.slice(from, len))).collect();
-            (keys, arguments, len)
+            (keys, arguments)
         };
-        let (first_keys, first_arguments, first_rows) = part(0, split);
-        self.take_in(&first_keys, &first_arguments, first_rows, cx)?;
-        self.flush()?;
-        let (last_keys, last_arguments, last_rows) = part(split, batch.rows - split);
-        self.take_in(&last_keys, &last_arguments, last_rows, cx)
+        if self.streamed {
+            let split = self.last_group_start(&keys, batch.rows);
+            if split > 0 {
+                let (first_keys, first_arguments) = part(0, split);
+                self.take_in(&first_keys, &first_arguments, split, cx)?;
+                self.flush()?;
+            }
+            let (last_keys, last_arguments) = part(split, batch.rows - split);
+            self.take_in(&last_keys, &last_arguments, batch.rows - split, cx)?;
+            return Ok(());
+        }
+        let piece_rows = if keys.is_empty() { batch.rows } else { piece_rows(cx) };
+        for from in (0..batch.rows).step_by(piece_rows.max(1)) {
+            let rows = piece_rows.min(batch.rows - from);
+            let (keys, arguments) = part(from, rows);
+            if self.aside.is_some() {
+                self.take_in_known(&keys, &arguments, rows, cx)?;
+            } else if !self.take_in(&keys, &arguments, rows, cx)? {
+                self.aside = Some(HashSpill::new(self.aside_types(), cx));
+            }
+        }
+        Ok(())
     }
+}
+
+/// Rows taken in between two looks at the memory: each may be a group of a few hundred bytes.
+fn piece_rows(cx: &Cx<'_, '_>) -> usize {
+    (cx.host.memory_grant_bytes() / 4096).clamp(16, BATCH_ROWS)
 }
 
 impl<'p> Operator<'p> for Aggregation<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         self.start();
         self.ready.clear();
-        self.ended = false;
+        (self.ended, self.aside, self.back) = (false, None, None);
+        cx.hold(&mut self.held, 0);
         self.input.open(cx)
     }
 
@@ -252,12 +431,17 @@ impl<'p> Operator<'p> for Aggregation<'p> {
                 return Ok(Some(batch));
             }
             if self.ended {
-                return Ok(None);
+                if !self.take_back(cx)? {
+                    cx.hold(&mut self.held, 0);
+                    return Ok(None);
+                }
+                continue;
             }
             match self.input.next(cx)? {
                 Some(batch) => self.take_batch(&batch, cx)?,
                 None => {
                     self.ended = true;
+                    self.back = self.aside.take().map(|aside| aside.finish(cx)).transpose()?;
                     self.flush()?;
                 }
             }

@@ -183,19 +183,28 @@ impl BulkInsert {
             let txn = host.txn(table.database)?;
             let appended = (|| {
                 let mut sorted = sort.finish()?;
-                let mut appender = txn.bulk_append(definition.tree)?;
                 let mut last_own: Vec<u8> = Vec::new();
-                while let Some((entry, payload)) = sorted.next()? {
-                    let own_bytes = entry.len() - row_key_bytes(layout, entry)?;
-                    if definition.unique && last_own == entry[..own_bytes] {
-                        return Ok(Some(last_own));
+                let mut fill = |push: &mut dyn FnMut(&[u8], Row<'_>) -> Result<(), StorageError>| {
+                    while let Some((entry, payload)) = sorted.next()? {
+                        let own_bytes = entry.len() - row_key_bytes(layout, entry)?;
+                        if definition.unique && last_own == entry[..own_bytes] {
+                            return Ok(Some(std::mem::take(&mut last_own)));
+                        }
+                        unpack(payload, |row| push(entry, row))?;
+                        last_own.clear();
+                        last_own.extend_from_slice(&entry[..own_bytes]);
                     }
-                    unpack(payload, |row| appender.push(entry, row))?;
-                    last_own.clear();
-                    last_own.extend_from_slice(&entry[..own_bytes]);
+                    Ok::<_, StorageError>(None)
+                };
+                let mut appender = txn.bulk_append(definition.tree)?;
+                if appender.last_key().is_none() {
+                    let duplicate = fill(&mut |entry, row| appender.push(entry, row))?;
+                    appender.finish()?;
+                    return Ok(duplicate);
                 }
+                // Entries of deleted rows are still there as ghosts, and nothing can be appended below them.
                 appender.finish()?;
-                Ok::<_, StorageError>(None)
+                fill(&mut |entry, row| txn.insert(definition.tree, entry, row))
             })();
             appended.map_err(|error| host.storage_error(table.database, error))?
         };
@@ -248,6 +257,11 @@ fn rising_order(keys: &Keys, rows: usize) -> Option<UInt32Array> {
 /// Appends rows to the rows' tree.
 fn append_rows(writer: &TableWriter, txn: &mut thawdb_storage::Txn, rows: TableRows<'_>, keys: &Keys) -> Result<(), WriteError> {
     let mut appender = txn.bulk_append(writer.table.indexes[0].tree)?;
+    if rows.rows > 0 && appender.last_key().is_some_and(|last| last >= keys.get(0)) {
+        // Deleted rows are still there as ghosts, and nothing can be appended below them.
+        appender.finish()?;
+        return insert_rows(writer, txn, rows, keys);
+    }
     writer.for_each_row(0, rows, |row, bytes| match with_row(bytes, |r| appender.push(keys.get(row), r)) {
         Err(StorageError::Duplicate { .. }) => Err(WriteError::Duplicate { index: 0, row }),
         other => Ok(other?),

@@ -11,6 +11,9 @@
 //! through the plan again is possible where the plan is filters and projections over one scan of the table. In joins the
 //! newest values replace the old ones in the input row and the predicate is not asked again.
 //!
+//! A scan of the rows themselves that locks them for update has given out their newest state already; what is above
+//! is then needed for scans by other indexes, for joins, and under SNAPSHOT, where a row changed meanwhile is 3960.
+//!
 //! A row that this transaction changed earlier is found changed too, by ourselves: its newest state is what the view
 //! shows, so the bytes are the same.
 //!
@@ -60,6 +63,11 @@ impl<'p> ChangedRows<'p> {
 
     /// Locks the rows of a batch and gives back those that are to be changed.
     pub(super) fn lock(&mut self, writer: &TableWriter, batch: Batch, cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
+        if let Some((scan, _)) = &self.again
+            && scan.locks_rows(cx)?
+        {
+            return Ok(batch);
+        }
         let locators = batch.columns[0].as_binary::<i32>().clone();
         let old = self.old(&batch);
         let rows = TableRows { columns: &old, rows: batch.rows };

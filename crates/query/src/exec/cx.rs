@@ -46,9 +46,19 @@ pub struct CxState<'p> {
     pub null_eliminated: bool,
     /// Rows changed, assigned or returned.
     pub rows_affected: u64,
+    /// Bytes of memory that operators hold now, as they account for it, and the most there was at once.
+    memory_bytes: usize,
+    memory_bytes_peak: usize,
+    /// Bytes written to files for want of memory.
+    pub spilled_bytes: u64,
 }
 
 impl CxState<'_> {
+    /// The most bytes of memory that operators held at once.
+    pub fn memory_bytes_peak(&self) -> usize {
+        self.memory_bytes_peak
+    }
+
     /// Rows of the round before of recursion `number`.
     pub fn work_table(&self, number: u32) -> Arc<Vec<Batch>> {
         self.work_tables.iter().find(|(n, _)| *n == number).map(|(_, rows)| rows.clone()).unwrap_or_default()
@@ -100,6 +110,23 @@ impl<'p> Cx<'p, '_> {
     /// The kept state at a position that [`Self::subquery`] gave.
     pub fn subquery_at(&mut self, index: usize) -> &mut Subquery<'p> {
         &mut self.state.subqueries[index]
+    }
+
+    /// Accounts for an operator's memory, of which the account had `held` before: now it is `bytes`. Whether there is still
+    /// room for more. A table may double from one call to the next: from three eighths that is three quarters of the grant,
+    /// and the last quarter is for setting rows aside.
+    pub fn hold(&mut self, held: &mut usize, bytes: usize) -> bool {
+        let state = &mut *self.state;
+        state.memory_bytes = state.memory_bytes - *held + bytes;
+        *held = bytes;
+        state.memory_bytes_peak = state.memory_bytes_peak.max(state.memory_bytes);
+        state.memory_bytes <= self.host.memory_grant_bytes() / 8 * 3
+    }
+
+    /// As [`Self::hold`] for what cannot be spilled: fails beyond the whole grant.
+    pub fn hold_or_fail(&mut self, held: &mut usize, bytes: usize) -> Result<(), SqlError> {
+        self.hold(held, bytes);
+        if self.state.memory_bytes > self.host.memory_grant_bytes() { Err(message(701, &[&"default"])) } else { Ok(()) }
     }
 
     /// Fails if `bytes` of working memory are more than the statement was granted and cannot be spilled.

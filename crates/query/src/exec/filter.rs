@@ -22,6 +22,10 @@ impl<'p> Operator<'p> for Filter<'p> {
         self.input.open(cx)
     }
 
+    fn row_goal(&mut self, rows: u64) {
+        self.input.row_goal(rows);
+    }
+
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         while let Some(batch) = self.input.next(cx)? {
             let kept = batch.filter(&select(self.predicate, &batch, cx)?);

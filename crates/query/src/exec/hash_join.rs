@@ -4,15 +4,17 @@
 //! right: batch kept whole        first[key number] ─► row ─► next[row] ─► ... ─► END     rows of one key, rising
 //! left:  key ─► number ─► chain = candidates ─► Pairs (residual, outer, semi, anti)
 //! ```
-//! NULL keys match nothing. Left order is kept. Merge joins run here too: their left input is sorted, so the output is
-//! sorted as the plan expects for every kind but RIGHT and FULL OUTER, whose unmatched right rows come last.
-//! The right side is held in memory within the grant (701 beyond); it does not spill yet.
+//! NULL keys match nothing. Left order is kept as long as nothing is set aside.
+//!
+//! When the right side fills its share of the memory, both sides are set aside by the hash of their keys. Then as many
+//! hashes of the right side as there is room for are loaded at a time, up to the end of a hash, and joined with the left
+//! rows of the same hashes. What must fit in memory are the right rows of one hash (701 if they do not).
 
 use crate::eval::eval_array;
-use crate::exec::batch::Rows;
-use crate::exec::key_table::{IntTable, KeyTable};
+use crate::exec::batch::{BATCH_ROWS, Rows};
+use crate::exec::hash_spill::{HashSpill, HashedRows};
+use crate::exec::key_table::{IntTable, KeyTable, hash_bytes};
 use crate::exec::keys::{KeyColumns, for_each_integer, is_integer_like};
-use crate::exec::nested_loop::collect;
 use crate::exec::pairs::{Candidates, PAIRS_AIM, Pairs};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::Expr;
@@ -22,23 +24,32 @@ use thawdb_types::{SqlError, SqlType};
 
 const END: u32 = u32::MAX;
 
-/// What is compared.
-#[derive(Clone, Copy)]
-pub(super) enum JoinKeys<'p> {
-    Exprs(&'p [(Expr, Expr)]),
-    Columns(&'p [(usize, usize)]),
-}
+/// Bytes a row takes in the table, about: two chain links, and a slot of an eighth more than it needs, twice as large
+/// after growing.
+const TABLE_BYTES_PER_ROW: usize = 40;
 
 pub(super) struct HashJoin<'p> {
     left: BoxOperator<'p>,
     right: BoxOperator<'p>,
-    keys: JoinKeys<'p>,
+    keys: &'p [(Expr, Expr)],
     types: Vec<SqlType>,
     pairs: Pairs<'p>,
     kept: Batch,
     table: JoinTable,
     present: Option<Present>,
     ended: bool,
+    held: usize,
+    spilled: Option<SpilledJoin>,
+}
+
+/// Both sides, set aside.
+struct SpilledJoin {
+    left: HashedRows,
+    right: HashedRows,
+    /// The right rows loaded now are those up to this hash; `None` before the first are.
+    hash_max: Option<u64>,
+    /// No right rows come after them.
+    is_last: bool,
 }
 
 struct Present {
@@ -130,11 +141,8 @@ impl JoinTable {
 }
 
 impl<'p> HashJoin<'p> {
-    pub(super) fn new(left: &'p Node, right: &'p Node, kind: JoinKind, keys: JoinKeys<'p>, residual: Option<&'p Expr>) -> Self {
-        let types: Vec<SqlType> = match keys {
-            JoinKeys::Exprs(keys) => keys.iter().map(|(left, _)| left.sql_type).collect(),
-            JoinKeys::Columns(keys) => keys.iter().map(|(at, _)| left.columns[*at].sql_type).collect(),
-        };
+    pub(super) fn new(left: &'p Node, right: &'p Node, kind: JoinKind, keys: &'p [(Expr, Expr)], residual: Option<&'p Expr>) -> Self {
+        let types: Vec<SqlType> = keys.iter().map(|(left, _)| left.sql_type).collect();
         Self {
             left: build(left),
             right: build(right),
@@ -145,18 +153,123 @@ impl<'p> HashJoin<'p> {
             kept: Batch::default(),
             present: None,
             ended: false,
+            held: 0,
+            spilled: None,
         }
     }
 
     fn key_arrays(&self, batch: &Batch, of_left: bool, cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
-        match self.keys {
-            JoinKeys::Exprs(keys) => keys.iter().map(|(l, r)| eval_array(if of_left { l } else { r }, batch, cx)).collect(),
-            JoinKeys::Columns(keys) => Ok(keys.iter().map(|(l, r)| batch.columns[if of_left { *l } else { *r }].clone()).collect()),
+        self.keys.iter().map(|(l, r)| eval_array(if of_left { l } else { r }, batch, cx)).collect()
+    }
+
+    /// Reads the right side: all of it into memory, or false with it set aside.
+    fn read_right(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<HashSpill>, SqlError> {
+        let (mut batches, mut bytes, mut rows) = (Vec::new(), 0, 0);
+        while let Some(batch) = self.right.next(cx)? {
+            bytes += batch.memory_bytes();
+            rows += batch.rows;
+            batches.push(batch);
+            if !cx.hold(&mut self.held, bytes + rows * TABLE_BYTES_PER_ROW) {
+                return self.set_right_aside(batches, cx).map(Some);
+            }
         }
+        self.load(&batches, cx)?;
+        Ok(None)
+    }
+
+    /// Makes the table of right rows.
+    fn load(&mut self, batches: &[Batch], cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+        self.kept = match batches {
+            [] => Batch::empty(self.pairs.right_columns().iter().map(|c| &c.sql_type)),
+            some => Batch::concat(some),
+        };
+        self.table = JoinTable::new(&self.types);
+        let arrays = self.key_arrays(&self.kept, false, cx)?;
+        self.table.fill(&KeyColumns { arrays: &arrays, types: &self.types }, self.kept.rows);
+        let spill_bytes = if self.spilled.is_some() { 2 * HashSpill::memory_bytes(cx) } else { 0 };
+        cx.hold_or_fail(&mut self.held, self.table.memory_bytes() + self.kept.memory_bytes() + spill_bytes)?;
+        self.pairs.reset(self.kept.rows);
+        Ok(())
+    }
+
+    fn set_right_aside(&mut self, batches: Vec<Batch>, cx: &mut Cx<'p, '_>) -> Result<HashSpill, SqlError> {
+        let mut aside = HashSpill::new(self.pairs.right_columns().iter().map(|c| c.sql_type).collect(), cx);
+        for batch in batches {
+            self.set_aside(&batch, false, &mut aside, cx)?;
+        }
+        cx.hold(&mut self.held, 2 * HashSpill::memory_bytes(cx));
+        while let Some(batch) = self.right.next(cx)? {
+            self.set_aside(&batch, false, &mut aside, cx)?;
+        }
+        Ok(aside)
+    }
+
+    fn set_left_aside(&mut self, cx: &mut Cx<'p, '_>) -> Result<HashSpill, SqlError> {
+        let mut aside = HashSpill::new(self.pairs.left_columns().iter().map(|c| c.sql_type).collect(), cx);
+        while let Some(batch) = self.left.next(cx)? {
+            self.set_aside(&batch, true, &mut aside, cx)?;
+        }
+        Ok(aside)
+    }
+
+    fn set_aside(&self, batch: &Batch, of_left: bool, aside: &mut HashSpill, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+        use JoinKind as K;
+        let arrays = self.key_arrays(batch, of_left, cx)?;
+        let keys = KeyColumns { arrays: &arrays, types: &self.types };
+        // A row without a key matches nothing; it counts only where rows without a match do.
+        let counts = match self.pairs.kind {
+            K::FullOuter => true,
+            K::LeftOuter | K::LeftAnti => of_left,
+            K::RightOuter => !of_left,
+            K::Inner | K::LeftSemi => false,
+        };
+        let mut key = Vec::new();
+        for row in 0..batch.rows {
+            if counts || !keys.any_null(row) {
+                keys.encode(row, &mut key);
+                aside.push(hash_bytes(&key), &batch.columns, row, cx)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the next right rows that were set aside; false if none are left and the left rows are done too.
+    fn load_next(&mut self, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
+        if spilled.is_last {
+            return Ok(false);
+        }
+        self.kept = Batch::default();
+        self.table = JoinTable::new(&self.types);
+        let spill_bytes = 2 * HashSpill::memory_bytes(cx);
+        let (mut batches, mut bytes, mut rows) = (Vec::new(), spill_bytes, 0);
+        loop {
+            cx.host.check_cancelled()?;
+            let Some(part) = spilled.right.next(BATCH_ROWS, u64::MAX, cx)? else {
+                (spilled.hash_max, spilled.is_last) = (Some(u64::MAX), true);
+                break;
+            };
+            bytes += part.batch.memory_bytes();
+            rows += part.batch.rows;
+            batches.push(part.batch);
+            let room = cx.hold(&mut self.held, bytes + rows * TABLE_BYTES_PER_ROW);
+            cx.hold_or_fail(&mut self.held, bytes + rows * TABLE_BYTES_PER_ROW)?;
+            if !room && part.ends_hash {
+                spilled.hash_max = Some(part.hash);
+                break;
+            }
+        }
+        self.load(&batches, cx)?;
+        Ok(true)
     }
 
     fn next_left(&mut self, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
-        let Some(batch) = self.left.next(cx)? else { return Ok(false) };
+        let batch = match &mut self.spilled {
+            None => self.left.next(cx)?,
+            Some(SpilledJoin { hash_max: None, .. }) => None,
+            Some(SpilledJoin { left, hash_max: Some(hash_max), .. }) => left.next(BATCH_ROWS, *hash_max, cx)?.map(|part| part.batch),
+        };
+        let Some(batch) = batch else { return Ok(false) };
         let arrays = self.key_arrays(&batch, true, cx)?;
         let first = self.table.look_up(&KeyColumns { arrays: &arrays, types: &self.types }, batch.rows);
         self.present = Some(Present { batch, first, from: 0 });
@@ -182,28 +295,37 @@ impl<'p> HashJoin<'p> {
 
 impl<'p> Operator<'p> for HashJoin<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+        (self.present, self.ended, self.spilled) = (None, false, None);
+        (self.kept, self.table) = (Batch::default(), JoinTable::new(&self.types));
+        cx.hold(&mut self.held, 0);
         self.right.open(cx)?;
-        self.kept = collect(&mut self.right, self.pairs.right_columns(), cx)?;
-        self.table = JoinTable::new(&self.types);
-        let arrays = self.key_arrays(&self.kept, false, cx)?;
-        self.table.fill(&KeyColumns { arrays: &arrays, types: &self.types }, self.kept.rows);
-        cx.check_memory(self.table.memory_bytes() + self.kept.memory_bytes())?;
-        self.pairs.reset(self.kept.rows);
-        (self.present, self.ended) = (None, false);
+        let aside = self.read_right(cx)?;
         // Nothing on the right decides an inner or semi join before its left side runs.
-        if self.kept.rows == 0 && matches!(self.pairs.kind, JoinKind::Inner | JoinKind::LeftSemi) {
+        if aside.is_none() && self.kept.rows == 0 && matches!(self.pairs.kind, JoinKind::Inner | JoinKind::LeftSemi) {
             self.ended = true;
             return Ok(());
         }
-        self.left.open(cx)
+        self.left.open(cx)?;
+        if let Some(right) = aside {
+            let left = self.set_left_aside(cx)?.finish(cx)?;
+            self.spilled = Some(SpilledJoin { left, right: right.finish(cx)?, hash_max: None, is_last: false });
+        }
+        Ok(())
     }
 
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         while !self.ended {
             let Some(mut present) = self.present.take() else {
-                if !self.next_left(cx)? {
+                if self.next_left(cx)? {
+                    continue;
+                }
+                let unmatched = self.pairs.unmatched_right(&self.kept);
+                if !self.load_next(cx)? {
                     self.ended = true;
-                    return Ok(self.pairs.unmatched_right(&self.kept));
+                    cx.hold(&mut self.held, 0);
+                }
+                if unmatched.is_some() {
+                    return Ok(unmatched);
                 }
                 continue;
             };

@@ -1,7 +1,7 @@
 //! Hash tables that number keys in the order they first came: grouping, duplicates, joins.
 //!
 //! ```text
-//! IntTable   slots: | value i64 | number + 1 u32 | ...        one integer column
+//! IntTable   slots: | value i64 | number u32 | ...            one integer column
 //! KeyTable   slots: | hash u32, number + 1 u32 | ...          any columns, as equality-key bytes
 //!            arena: key 0 | key 1 | ...     ends: end of key n
 //! ```
@@ -10,6 +10,8 @@
 //! (`next_number`).
 
 const EMPTY: u32 = 0;
+/// No number yet.
+pub(crate) const NONE: u32 = u32::MAX;
 const FIRST_SLOTS: usize = 64;
 
 /// Mixes 64 bits so that high bits depend on all of them: the fold of a 128-bit product, as wyhash does.
@@ -48,9 +50,10 @@ pub(crate) struct IntTable {
 
 impl IntTable {
     pub(crate) fn new() -> Self {
-        Self { slots: vec![(0, EMPTY); FIRST_SLOTS], len: 0 }
+        Self { slots: vec![(0, NONE); FIRST_SLOTS], len: 0 }
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -65,7 +68,7 @@ impl IntTable {
         let mut at = mix(value as u64) as usize & mask;
         loop {
             let (found, number) = self.slots[at];
-            if number == EMPTY || found == value {
+            if number == NONE || found == value {
                 return at;
             }
             at = (at + 1) & mask;
@@ -75,8 +78,8 @@ impl IntTable {
     #[inline]
     pub(crate) fn find(&self, value: i64) -> Option<u32> {
         match self.slots[self.slot_of(value)].1 {
-            EMPTY => None,
-            number => Some(number - 1),
+            NONE => None,
+            number => Some(number),
         }
     }
 
@@ -84,10 +87,10 @@ impl IntTable {
     #[inline]
     pub(crate) fn insert(&mut self, value: i64, number: u32) -> (u32, bool) {
         let at = self.slot_of(value);
-        if self.slots[at].1 != EMPTY {
-            return (self.slots[at].1 - 1, false);
+        if self.slots[at].1 != NONE {
+            return (self.slots[at].1, false);
         }
-        self.slots[at] = (value, number + 1);
+        self.slots[at] = (value, number);
         self.len += 1;
         if self.len * 8 > self.slots.len() * 7 {
             self.grow();
@@ -95,10 +98,25 @@ impl IntTable {
         (number, true)
     }
 
+    /// The place of the value's number, `u32::MAX` while it has none; the caller gives it one before the next call.
+    #[inline]
+    pub(crate) fn number_of(&mut self, value: i64) -> &mut u32 {
+        if (self.len + 1) * 8 > self.slots.len() * 7 {
+            self.grow();
+        }
+        let at = self.slot_of(value);
+        let slot = &mut self.slots[at];
+        if slot.1 == NONE {
+            slot.0 = value;
+            self.len += 1;
+        }
+        &mut slot.1
+    }
+
     fn grow(&mut self) {
-        let bigger = vec![(0, EMPTY); self.slots.len() * 2];
+        let bigger = vec![(0, NONE); self.slots.len() * 2];
         for (value, number) in std::mem::replace(&mut self.slots, bigger) {
-            if number != EMPTY {
+            if number != NONE {
                 let at = self.slot_of(value);
                 self.slots[at] = (value, number);
             }
@@ -118,6 +136,7 @@ impl KeyTable {
         Self { slots: vec![(0, EMPTY); FIRST_SLOTS], arena: Vec::new(), ends: Vec::new() }
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }

@@ -103,6 +103,7 @@ impl<'p> Operator<'p> for Limit<'p> {
         if let Some(limit) = self.limit {
             self.left = row_count(limit, if self.offset.is_some() { 10744 } else { 1060 }, cx)?;
         }
+        self.input.row_goal(self.left.saturating_add(self.skip));
         // TOP (0) must not run what is below it.
         if self.left > 0 { self.input.open(cx) } else { Ok(()) }
     }

@@ -27,10 +27,13 @@ mod delete;
 mod distinct;
 mod filter;
 mod hash_join;
+mod hash_spill;
 mod insert;
 mod key_table;
 mod keys;
 mod limit;
+mod locked_rows;
+mod merge_join;
 mod nested_loop;
 mod pairs;
 mod project;
@@ -50,6 +53,8 @@ mod update;
 mod values;
 mod window;
 
+#[cfg(test)]
+mod spill_tests;
 #[cfg(test)]
 mod tests;
 
@@ -76,6 +81,10 @@ pub trait Operator<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError>;
     /// The next rows, at least one; `None` at the end.
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError>;
+    /// Told before `open`: no more than so many rows will be asked for. What locks rows locks no more ahead.
+    fn row_goal(&mut self, rows: u64) {
+        let _ = rows;
+    }
 }
 
 /// An operator whose type does not matter.
@@ -140,6 +149,11 @@ impl<'p> Execution<'p> {
         self.state.rows_affected
     }
 
+    /// Bytes written to files so far because they did not fit the memory grant, and the most memory operators held.
+    pub fn spilled_and_peak_bytes(&self) -> (u64, usize) {
+        (self.state.spilled_bytes, self.state.memory_bytes_peak())
+    }
+
     /// Columns of the batches.
     pub fn columns(&self) -> &'p [OutputColumn] {
         &self.plan.columns
@@ -181,10 +195,10 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         NodeKind::Project { input, exprs } => Box::new(project::Project::new(build(input), exprs)),
         NodeKind::Apply { left, right, kind, predicate } => Box::new(apply::Apply::new(left, right, *kind, predicate.as_ref())),
         NodeKind::HashJoin { left, right, kind, keys, residual } => {
-            Box::new(hash_join::HashJoin::new(left, right, *kind, hash_join::JoinKeys::Exprs(keys), residual.as_ref()))
+            Box::new(hash_join::HashJoin::new(left, right, *kind, keys, residual.as_ref()))
         }
         NodeKind::MergeJoin { left, right, kind, keys, residual } => {
-            Box::new(hash_join::HashJoin::new(left, right, *kind, hash_join::JoinKeys::Columns(keys), residual.as_ref()))
+            Box::new(merge_join::MergeJoin::new(left, right, *kind, keys, residual.as_ref()))
         }
         NodeKind::NestedLoopJoin { left, right, kind, predicate } => {
             Box::new(nested_loop::NestedLoopJoin::new(left, right, *kind, predicate.as_ref()))
@@ -244,9 +258,15 @@ fn build_change_input<'p>(input: &'p Node, table: &TableDef, changed: Option<&[u
 /// What a scan node asks for.
 fn scan_spec(node: &Node) -> Option<table_scan::ScanSpec<'_>> {
     match &node.kind {
-        NodeKind::TableScan { table, index, ranges, columns, residual, backward, for_update: _ } => {
-            Some(table_scan::ScanSpec { table, index: *index, ranges, columns, residual: residual.as_ref(), backward: *backward })
-        }
+        NodeKind::TableScan { table, index, ranges, columns, residual, backward, locking } => Some(table_scan::ScanSpec {
+            table,
+            index: *index,
+            ranges,
+            columns,
+            residual: residual.as_ref(),
+            backward: *backward,
+            locking: *locking,
+        }),
         _ => None,
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Pairs<'p> {
     left: &'p [OutputColumn],
     right: &'p [OutputColumn],
     right_matched: Vec<bool>,
+    /// What [`Self::unmatched_before`] left of it: the first rows of the next right side.
+    carried: Vec<bool>,
 }
 
 /// The rows a join has found: positions in the left and in the right batch.
@@ -32,15 +34,26 @@ pub(super) struct Candidates {
 
 impl<'p> Pairs<'p> {
     pub(super) fn new(kind: JoinKind, residual: Option<&'p Expr>, left: &'p [OutputColumn], right: &'p [OutputColumn]) -> Self {
-        Self { kind, residual, left, right, right_matched: Vec::new() }
+        Self { kind, residual, left, right, right_matched: Vec::new(), carried: Vec::new() }
     }
 
     /// Starts anew with this many right rows (0 where unmatched right rows are not asked for).
     pub(super) fn reset(&mut self, right_rows: usize) {
-        self.right_matched.clear();
+        self.right_matched = std::mem::take(&mut self.carried);
         if matches!(self.kind, JoinKind::RightOuter | JoinKind::FullOuter) {
             self.right_matched.resize(right_rows, false);
         }
+    }
+
+    /// Forgets what [`Self::unmatched_before`] left.
+    pub(super) fn carry_clear(&mut self) {
+        self.carried.clear();
+    }
+
+    /// As [`Self::unmatched_right`] for the rows before `end`; the others will be the first of the next right side.
+    pub(super) fn unmatched_before(&mut self, right: &Batch, end: usize) -> Option<Batch> {
+        self.carried = if self.right_matched.is_empty() { Vec::new() } else { self.right_matched.split_off(end) };
+        self.unmatched_right(&right.slice(0, end))
     }
 
     /// The result for the left rows `rows`, whose candidates, in left order, are all in `found`.
@@ -84,6 +97,10 @@ impl<'p> Pairs<'p> {
             return None;
         }
         Some(Batch::new(null_columns(self.left, row_count), row_count).beside(&right.take(&indices)))
+    }
+
+    pub(super) fn left_columns(&self) -> &'p [OutputColumn] {
+        self.left
     }
 
     pub(super) fn right_columns(&self) -> &'p [OutputColumn] {

@@ -21,6 +21,10 @@ impl<'p> Operator<'p> for Project<'p> {
         self.input.open(cx)
     }
 
+    fn row_goal(&mut self, rows: u64) {
+        self.input.row_goal(rows);
+    }
+
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         let Some(batch) = self.input.next(cx)? else { return Ok(None) };
         let columns = self.exprs.iter().map(|e| eval_array(e, &batch, cx)).collect::<Result<Vec<_>, _>>()?;

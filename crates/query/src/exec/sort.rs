@@ -43,7 +43,11 @@ impl<'p> Operator<'p> for Sort<'p> {
         cx.host.check_cancelled()?;
         match external {
             None => self.buffer.sort(),
-            Some(sort) => self.spilled = Some(Spilled::new(sort, self.types.clone()).map_err(|e| failed(e, cx))?),
+            Some(sort) => {
+                let spilled = Spilled::new(sort, self.types.clone()).map_err(|e| failed(e, cx))?;
+                cx.state.spilled_bytes += spilled.spilled_bytes();
+                self.spilled = Some(spilled);
+            }
         }
         Ok(())
     }

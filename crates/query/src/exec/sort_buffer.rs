@@ -9,11 +9,12 @@
 
 use crate::eval::eval_array;
 use crate::exec::batch::Rows;
-use crate::exec::keys::encode_order;
+use crate::exec::keys::{encode_order, for_each_integer, is_integer_like};
 use crate::exec::spill::encode_row;
 use crate::exec::{Batch, Cx};
 use crate::phys::SortKey;
 use arrow_array::ArrayRef;
+use arrow_buffer::BooleanBufferBuilder;
 use arrow_select::interleave::interleave;
 use std::cmp::Ordering;
 use thawdb_storage::StorageError;
@@ -64,6 +65,9 @@ impl<'p> SortBuffer<'p> {
 
     /// Takes the rows in.
     pub(super) fn push(&mut self, batch: Batch, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+        if batch.rows == 0 {
+            return Ok(());
+        }
         let arrays = self.keys.iter().map(|k| eval_array(&k.expr, &batch, cx)).collect::<Result<Vec<ArrayRef>, _>>()?;
         let batch_index = u32::try_from(self.batches.len()).expect("batches are fewer than rows");
         self.entries.reserve(batch.rows);
@@ -85,6 +89,28 @@ impl<'p> SortBuffer<'p> {
         self.batch_bytes += batch.memory_bytes();
         self.batches.push(batch);
         Ok(())
+    }
+
+    /// First key of the last row of the buffer, which [`Self::truncate`] has just cut; `None` unless it is an integer.
+    pub(super) fn last_first_key(&self, cx: &mut Cx<'p, '_>) -> Result<Option<i64>, SqlError> {
+        let (Some(key), [kept]) = (self.keys.first(), &self.batches[..]) else { return Ok(None) };
+        if !is_integer_like(&key.expr.sql_type) || kept.rows == 0 {
+            return Ok(None);
+        }
+        let mut last = None;
+        for_each_integer(&eval_array(&key.expr, kept, cx)?, &key.expr.sql_type, |value| last = value);
+        Ok(last)
+    }
+
+    /// The rows of `batch` whose first key is not beyond `bound`.
+    pub(super) fn not_beyond(&self, batch: Batch, bound: &i64, cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
+        let key = &self.keys[0];
+        let mut keep = BooleanBufferBuilder::new(batch.rows);
+        // NULL is lowest.
+        for_each_integer(&eval_array(&key.expr, &batch, cx)?, &key.expr.sql_type, |value| {
+            keep.append(if key.descending { value.is_some_and(|v| v >= *bound) } else { value.is_none_or(|v| v <= *bound) });
+        });
+        Ok(batch.filter(&keep.finish()))
     }
 
     /// Hands every row to an external sort and holds none any more; the keys' order is the same there.
@@ -131,10 +157,15 @@ impl<'p> SortBuffer<'p> {
         Batch::new(columns, to - from)
     }
 
-    /// Sorts and keeps the first `limit` rows; their memory is all that stays.
-    pub(super) fn truncate(&mut self, limit: usize) {
+    /// Sorts and keeps the first `limit` rows, and those with the key of the last of them if asked for; their memory is all
+    /// that stays.
+    pub(super) fn truncate(&mut self, limit: usize, with_ties: bool) {
         self.sort();
-        self.entries.truncate(limit);
+        let mut end = limit.min(self.entries.len());
+        while with_ties && end > 0 && end < self.entries.len() && self.same_key(end - 1, end) {
+            end += 1;
+        }
+        self.entries.truncate(end);
         let kept = self.rows(0, self.entries.len());
         let mut arena = Vec::new();
         for (row, entry) in self.entries.iter_mut().enumerate() {

@@ -124,7 +124,57 @@ pub(super) struct Spilled {
     types: Vec<SqlType>,
 }
 
+/// How many sorted rows are wanted.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// Rows still wanted.
+    pub(super) left: u64,
+    /// Rows with the key of the last one too.
+    pub(super) with_ties: bool,
+    last_key: Option<Vec<u8>>,
+}
+
+impl Wanted {
+    pub(super) fn new(left: u64, with_ties: bool) -> Self {
+        Self { left, with_ties, last_key: None }
+    }
+
+    fn takes(&mut self, key: &[u8]) -> bool {
+        if self.left == 0 {
+            return self.last_key.as_deref() == Some(key);
+        }
+        self.left -= 1;
+        if self.left == 0 && self.with_ties {
+            self.last_key = Some(key.to_vec());
+        }
+        true
+    }
+}
+
 impl Spilled {
+    /// Up to `rows_max` of the wanted rows; `None` when there are no more.
+    pub(super) fn next_wanted(&mut self, rows_max: usize, wanted: &mut Wanted) -> Result<Option<Batch>, StorageError> {
+        let mut builders: Vec<ColumnBuilder> = self.types.iter().map(|t| ColumnBuilder::new(t, rows_max)).collect();
+        let mut rows = 0;
+        while rows < rows_max
+            && (wanted.left > 0 || wanted.last_key.is_some())
+            && let Some((key, payload)) = self.rows.next()?
+        {
+            if !wanted.takes(key) {
+                *wanted = Wanted::default();
+                break;
+            }
+            decode_row(payload, &mut builders)?;
+            rows += 1;
+        }
+        Ok((rows > 0).then(|| Batch::new(builders.iter_mut().map(ColumnBuilder::finish).collect(), rows)))
+    }
+
+    /// Bytes written to files.
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        self.rows.statistics().spilled_bytes
+    }
+
     pub(super) fn new(sort: ExternalSort, types: Vec<SqlType>) -> Result<Self, StorageError> {
         Ok(Self { rows: sort.finish()?, types })
     }

@@ -10,6 +10,8 @@
 //! order, spans too. 3. The first batch is one leaf, so that a query that wants one row does not read twenty leaves.
 //! A COUNT(*) without predicate decodes nothing.
 //!
+//! Under an isolation level or hint that locks, rows come by `locked_rows` instead, and the view serves large values only.
+//!
 //! A key of a unique first index is fetched without a scan. Cancellation is asked for once a batch. A row that an index
 //! names and that is not there is damage (824).
 
@@ -17,15 +19,18 @@ use crate::eval::select;
 use crate::exec::batch::{BATCH_ROWS, Rows};
 use crate::exec::correlation::visit_operands;
 use crate::exec::decode::{Fetched, ReadError, Wanted, decode, needs_whole_keys};
+use crate::exec::locked_rows::LockedRead;
 use crate::exec::seek::{Span, spans};
 use crate::exec::{Batch, Cx, Operator};
 use crate::expr::{Expr, ExprKind};
+use crate::locking::{LockHints, ReadPlan};
 use crate::phys::SeekRange;
 use arrow_array::{ArrayRef, NullArray};
 use arrow_buffer::BooleanBuffer;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnPlace, TableDef, TreeLayout};
+use thawdb_catalog::{ColumnPlace, DatabaseId, ObjectId, TableDef, TreeLayout};
 use thawdb_storage::{ReadView, RowBlock, Scan, ScanDirection, StorageError};
 use thawdb_types::SqlError;
 use thawdb_types::key::Damage;
@@ -43,6 +48,7 @@ pub(super) struct ScanSpec<'p> {
     pub(super) columns: &'p [usize],
     pub(super) residual: Option<&'p Expr>,
     pub(super) backward: bool,
+    pub(super) locking: LockHints,
 }
 
 pub(super) struct TableScan<'p> {
@@ -63,6 +69,13 @@ pub(super) struct TableScan<'p> {
     spans: VecDeque<Span>,
     scan: Option<Scan>,
     batch_rows: usize,
+    /// The read, if it is one under locks.
+    locked: Option<LockedRead>,
+    /// Which rows of the last batch the predicate kept, of a read under locks.
+    kept: RefCell<Option<BooleanBuffer>>,
+    /// Rows that will be asked for at most, and how many have been given.
+    goal: u64,
+    given: u64,
 }
 
 impl<'p> TableScan<'p> {
@@ -98,15 +111,69 @@ impl<'p> TableScan<'p> {
             spans: VecDeque::new(),
             scan: None,
             batch_rows: 1,
+            locked: None,
+            kept: RefCell::new(None),
+            goal: u64::MAX,
+            given: 0,
         }
     }
 
-    /// The view this execution reads by, taken at the first opening.
-    fn view(&mut self, cx: &Cx<'p, '_>) -> Result<ReadView, SqlError> {
+    /// The view this execution reads by, taken at the first opening. Reads under locks have it for what is shared.
+    fn view(&mut self, cx: &mut Cx<'p, '_>) -> Result<ReadView, SqlError> {
         if self.view.is_none() {
-            self.view = Some(cx.host.read_view(self.spec.table.database)?);
+            let database = self.spec.table.database;
+            let plan = self.spec.read_plan(cx)?;
+            if let ReadPlan::Locks { locks, gives_back } = plan {
+                // The transaction begins before the view: the view is to see what it changed before.
+                cx.host.txn(database)?;
+                self.locked = Some(LockedRead::new(locks, gives_back, self.spec.table.indexes[self.spec.index].tree));
+            }
+            let view = cx.host.read_view(database)?;
+            self.view = Some(if plan == ReadPlan::Uncommitted { view.uncommitted() } else { view });
         }
         Ok(self.view.clone().expect("taken above"))
+    }
+
+    /// The next rows of a read under locks, decoded; `None` at the end.
+    fn next_locked(&mut self, view: &ReadView, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        let database = self.spec.table.database;
+        let mut locked = self.locked.take().expect("a read under locks");
+        let goal = usize::try_from(self.goal.saturating_sub(self.given)).unwrap_or(usize::MAX);
+        let look_up = self.rows_layout.is_some().then(|| (self.spec.table.rows().tree, &self.layout));
+        let mut spans = std::mem::take(&mut self.spans);
+        let next_span = || {
+            let span = if self.spec.backward { spans.pop_back() } else { spans.pop_front() };
+            span.map(|span| {
+                let one_row = self.is_one_row(&span);
+                (span, one_row)
+            })
+        };
+        let fetched = locked.fetch(cx.host.txn(database)?, goal, self.spec.backward, next_span, look_up);
+        self.spans = spans;
+        if !fetched.map_err(|error| cx.host.storage_error(database, error))? {
+            self.locked = Some(locked);
+            return Ok(None);
+        }
+        let blocks = [locked.block()];
+        self.locked = Some(locked);
+        self.kept.replace(None);
+        let decoded = self.decode_batch(&Fetched::new(&self.layout, &blocks, self.of_rows), view, cx);
+        let locked = self.locked.as_mut().expect("put back above");
+        let [block] = blocks;
+        locked.restore(block);
+        if let Some(kept) = self.kept.take() {
+            locked.give_back(cx.host.txn(database)?, &kept);
+        }
+        let batch = decoded.map_err(|failure| failure.to_sql(database, cx))?;
+        self.given += batch.rows as u64;
+        Ok(Some(batch))
+    }
+
+    /// Notes which rows the predicate keeps, for a read that gives the locks of the others back.
+    fn note_kept(&self, keep: &BooleanBuffer) {
+        if self.locked.is_some() {
+            self.kept.replace(Some(keep.clone()));
+        }
     }
 
     /// Whether `span` is one key of a unique first index.
@@ -207,6 +274,7 @@ impl<'p> TableScan<'p> {
                 columns[at] = decode(&self.layout, &self.wanted[at], fetched, None, view)?;
             }
             let keep = select(residual, &Batch { columns: columns.clone(), rows }, cx)?;
+            self.note_kept(&keep);
             kept = match keep.count_set_bits() {
                 0 => return Ok(Batch::new(columns.iter().map(|column| column.slice(0, 0)).collect(), 0)),
                 count if count == rows => Kept::All,
@@ -225,6 +293,7 @@ impl<'p> TableScan<'p> {
         match (kept, self.spec.residual.filter(|_| residual_looks_up)) {
             (_, Some(residual)) => {
                 let keep = select(residual, &batch, cx)?;
+                self.note_kept(&keep);
                 Ok(batch.filter(&keep))
             }
             (Kept::Mask(keep), None) => Ok(batch.filter(&keep)),
@@ -245,12 +314,13 @@ impl<'p> TableScan<'p> {
         all: bool,
         view: &ReadView,
     ) -> Result<(), ReadError> {
-        let found = match &self.rows_layout {
-            Some(_) => match picks {
+        let found = match (&self.rows_layout, &self.locked) {
+            (Some(_), Some(locked)) => locked.looked_up(picks),
+            (Some(_), None) => match picks {
                 Some(picks) => self.look_up(fetched.blocks(), picks, view)?,
                 None => self.look_up(fetched.blocks(), &every_row(fetched.blocks()), view)?,
             },
-            None => Vec::new(),
+            (None, _) => Vec::new(),
         };
         let found = Fetched::new(&self.layout, &found, false);
         for (at, wanted) in self.wanted.iter().enumerate() {
@@ -266,6 +336,12 @@ impl<'p> TableScan<'p> {
             };
         }
         Ok(())
+    }
+
+    /// Whether this scan locks the rows themselves for update as it reads them.
+    pub(super) fn locks_rows(&self, cx: &Cx<'p, '_>) -> Result<bool, SqlError> {
+        let locks = matches!(self.spec.read_plan(cx)?, ReadPlan::Locks { locks, .. } if locks.keep);
+        Ok(locks && (self.spec.index == 0 || self.rows_layout.is_some()))
     }
 
     /// The newest state of one row as this scan would put it out; `None` if it lies outside the ranges or the residual
@@ -330,6 +406,28 @@ enum Failure {
     Sql(SqlError),
 }
 
+impl Failure {
+    fn to_sql(self, database: DatabaseId, cx: &Cx<'_, '_>) -> SqlError {
+        match self {
+            Self::Read(error) => cx.host.storage_error(database, error.0),
+            Self::Sql(error) => error,
+        }
+    }
+}
+
+impl ScanSpec<'_> {
+    /// Whether and how this scan locks what it reads.
+    pub(super) fn read_plan(&self, cx: &Cx<'_, '_>) -> Result<ReadPlan, SqlError> {
+        if self.table.id < ObjectId(0) {
+            // A temporary table or table variable is its session's alone.
+            return Ok(ReadPlan::Versions);
+        }
+        let (level, versions) = cx.host.read_level(self.table.database)?;
+        let keyed = self.index != 0 || !self.table.indexes[0].keys.is_empty();
+        self.locking.plan(level, versions, keyed)
+    }
+}
+
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         Self::Read(error)
@@ -385,6 +483,10 @@ impl<'p> Operator<'p> for TableScan<'p> {
         self.view(cx)?;
         self.scan = None;
         self.batch_rows = 1;
+        self.given = 0;
+        if let Some(locked) = &mut self.locked {
+            locked.begin_anew();
+        }
         self.spans = match self.spec.ranges {
             [] => VecDeque::from([Span::everything()]),
             ranges => spans(ranges, self.layout.own_key(), cx)?.into(),
@@ -392,11 +494,21 @@ impl<'p> Operator<'p> for TableScan<'p> {
         Ok(())
     }
 
+    fn row_goal(&mut self, rows: u64) {
+        self.goal = rows;
+    }
+
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         let database = self.spec.table.database;
         let view = self.view.clone().expect("opened before");
         loop {
             cx.host.check_cancelled()?;
+            if self.locked.is_some() {
+                match self.next_locked(&view, cx)? {
+                    Some(batch) if batch.rows == 0 => continue,
+                    other => return Ok(other),
+                }
+            }
             if self.wanted.is_empty() && self.spec.residual.is_none() {
                 let rows = self.count(&view).map_err(|e| cx.host.storage_error(database, e))?;
                 return Ok((rows > 0).then(|| Batch::new(Vec::new(), rows)));
@@ -406,10 +518,7 @@ impl<'p> Operator<'p> for TableScan<'p> {
                 return Ok(None);
             }
             let fetched = Fetched::new(&self.layout, &self.blocks[..filled], self.of_rows);
-            let batch = self.decode_batch(&fetched, &view, cx).map_err(|failure| match failure {
-                Failure::Read(error) => cx.host.storage_error(database, error.0),
-                Failure::Sql(error) => error,
-            })?;
+            let batch = self.decode_batch(&fetched, &view, cx).map_err(|failure| failure.to_sql(database, cx))?;
             if batch.rows > 0 {
                 return Ok(Some(batch));
             }

@@ -89,6 +89,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("FLOOR", math::floor),
     ("FOR JSON", json::for_json),
     ("FOR JSON ROW", json::for_json_row),
+    ("FOR XML ROW", crate::xml::methods::for_xml_row),
     ("FORMAT", format::format),
     ("FORMATMESSAGE", misc::not_built),
     ("FULLTEXTSERVICEPROPERTY", misc::ask_session),
@@ -205,6 +206,9 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("USER_ID", misc::ask_session),
     ("USER_NAME", misc::ask_session),
     ("XACT_STATE", misc::ask_session),
+    ("XML EXIST", crate::xml::methods::exist),
+    ("XML QUERY", crate::xml::methods::query),
+    ("XML VALUE", crate::xml::methods::value),
     ("YEAR", date::year),
 ];
 

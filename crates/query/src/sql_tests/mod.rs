@@ -9,6 +9,7 @@ mod plans;
 mod random;
 mod rows;
 mod types;
+mod xml;
 
 use crate::compile::{CompileContext, Compiled, Settings, compile};
 use crate::context::SessionInfo;

@@ -35,10 +35,10 @@ pub(super) struct Sweep {
 }
 
 /// Gives a row of an aborted writer back.
-struct GiveBack<'a> {
-    database: &'a Database,
-    tree: TreeId,
-    freed: &'a mut Vec<u8>,
+pub(super) struct GiveBack<'a> {
+    pub(super) database: &'a Database,
+    pub(super) tree: TreeId,
+    pub(super) freed: &'a mut Vec<u8>,
 }
 
 fn key_at(page: &PageBytes, slot: usize) -> Vec<u8> {
@@ -78,7 +78,10 @@ impl Database {
     /// A piece of the sweep, begun if there is reason to; true if there is more.
     pub(super) fn sweep_turn(&self, sweep: &mut Option<Sweep>) -> Result<bool, StorageError> {
         if sweep.is_none() {
-            let aborted = self.commits.aborted();
+            let mut aborted = self.commits.aborted();
+            for txn in self.cleaner.deferred() {
+                aborted.remove(&txn);
+            }
             if aborted.is_empty() {
                 return Ok(false);
             }
@@ -104,7 +107,7 @@ impl Database {
         }
     }
 
-    fn forget_aborted(&self, txns: &[u64]) -> Result<(), StorageError> {
+    pub(super) fn forget_aborted(&self, txns: &[u64]) -> Result<(), StorageError> {
         let mut mini = Mini::begin(&self.store, TxnId(0)).finishing();
         for txn in txns {
             mini.log_only(&TxnRecord::Reverted(TxnId(*txn)).encode());

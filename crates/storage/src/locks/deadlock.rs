@@ -43,11 +43,11 @@ fn blockers_of(locks: &LockManager, sleepers: &BTreeMap<Party, Sleeper>, waiter:
     blockers
 }
 
-/// The lowest priority, then the least work lost, then the youngest.
+/// The lowest priority, then the least work lost, then who began to wait last: who closed the circle.
 pub(super) fn victim(sleepers: &BTreeMap<Party, Sleeper>, cycle: &[Party]) -> Party {
     let weight = |party: &Party| {
         let sleeper = &sleepers[party];
-        (sleeper.deadlock_priority, sleeper.cost, std::cmp::Reverse(sleeper.owner))
+        (sleeper.deadlock_priority, sleeper.cost, std::cmp::Reverse(sleeper.wait))
     };
     *cycle.iter().min_by_key(|party| weight(party)).expect("a cycle has members")
 }

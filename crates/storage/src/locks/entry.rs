@@ -42,13 +42,15 @@ pub(super) enum Verdict {
 
 /// What a waiter sleeps on.
 pub(super) struct WaitCell {
+    /// Its place among all waits.
+    pub(super) number: u64,
     verdict: Mutex<Verdict>,
     changed: Condvar,
 }
 
 impl WaitCell {
-    pub(super) fn new() -> Self {
-        Self { verdict: Mutex::new(&LOCK_CELL, Verdict::Waiting), changed: Condvar::new() }
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, verdict: Mutex::new(&LOCK_CELL, Verdict::Waiting), changed: Condvar::new() }
     }
 
     pub(super) fn verdict(&self) -> Verdict {

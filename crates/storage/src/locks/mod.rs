@@ -181,6 +181,8 @@ struct Sleeper {
     resource: Resource,
     deadlock_priority: i8,
     cost: u64,
+    /// Its place among all waits, in order of their beginnings.
+    wait: u64,
     cell: Arc<WaitCell>,
 }
 
@@ -212,6 +214,7 @@ pub struct LockManager {
     sleepers: Mutex<BTreeMap<Party, Sleeper>>,
     owner_next: AtomicU64,
     party_next: AtomicU32,
+    wait_next: AtomicU64,
     deadlock_count: AtomicU64,
 }
 
@@ -224,6 +227,7 @@ impl LockManager {
             sleepers: Mutex::new(&LOCK_WAITS, BTreeMap::new()),
             owner_next: AtomicU64::new(1),
             party_next: AtomicU32::new(Party::SESSIONS_END),
+            wait_next: AtomicU64::new(0),
             deadlock_count: AtomicU64::new(0),
         }
     }
@@ -276,7 +280,8 @@ impl LockManager {
                 return Err(StorageError::LockTimeout);
             }
             let blocker = entry.blockers(owner.party, owner.id, wanted).next();
-            let cell = Arc::new(WaitCell::new());
+            // Relaxed: the partition orders those who wait for one thing, others need no order.
+            let cell = Arc::new(WaitCell::new(self.wait_next.fetch_add(1, Ordering::Relaxed)));
             entry.enqueue(Waiter { owner: owner.id, party: owner.party, mode: wanted, converts, cell: cell.clone() });
             (cell, blocker)
         };
@@ -335,7 +340,8 @@ impl LockManager {
     }
 
     fn enter_wait_table(&self, owner: &LockOwner, resource: Resource, cell: &Arc<WaitCell>, wait: LockWait<'_>) {
-        let sleeper = Sleeper { owner: owner.id, resource, deadlock_priority: wait.deadlock_priority, cost: wait.cost, cell: cell.clone() };
+        let LockWait { deadlock_priority, cost, .. } = wait;
+        let sleeper = Sleeper { owner: owner.id, resource, deadlock_priority, cost, wait: cell.number, cell: cell.clone() };
         let mut sleepers = self.sleepers.lock();
         sleepers.insert(owner.party, sleeper);
         self.resolve_deadlocks(&sleepers, owner.party);

@@ -61,7 +61,7 @@ fn waiters_are_served_in_order_and_readers_do_not_overtake() {
 
 #[test]
 fn a_cycle_costs_the_cheapest_member() {
-    for (costs, priorities, victim) in [([5, 1, 9], [0, 0, 0], 1), ([5, 1, 9], [0, 0, -3], 2), ([0, 7, 7], [1, 0, 0], 2)] {
+    for (costs, priorities, victim) in [([5, 1, 9], [0, 0, 0], 1), ([5, 1, 9], [0, 0, -3], 2), ([0, 8, 7], [1, 0, 0], 2)] {
         let locks = manager();
         let ready = Barrier::new(3);
         let outcomes = Mutex::new(&LOCK_CELL, [None; 3]);

@@ -19,9 +19,9 @@ static LOG_WINDOWS: LockClass = LockClass::new("LOG_WINDOWS", 5);
 /// Bytes read at a time by the sequential reader: enough for the disk's sequential speed.
 const WINDOW_BYTES: usize = 1 << 20;
 /// Bytes of a stretch that is kept: large beside a record, small beside what a disk reads in a millisecond.
-const CACHE_WINDOW_BYTES: u64 = 64 << 10;
+const CACHE_WINDOW_BYTES: u64 = 256 << 10;
 /// Stretches kept: 32 MiB, a small share of any pool that has much to redo.
-const CACHE_WINDOWS: usize = 512;
+const CACHE_WINDOWS: usize = 128;
 /// Bytes read at first for one record.
 const PROBE_BYTES: usize = 4 * SECTOR_BYTES;
 

@@ -4,5 +4,7 @@ mod bulk;
 mod crash;
 mod large;
 mod model;
+mod read_ahead;
+mod rollback;
 mod threads;
 mod world;

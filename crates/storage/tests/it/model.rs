@@ -262,7 +262,7 @@ fn a_snapshot_writer_meets_a_newer_row() {
     let mut other = world.database.begin();
     assert!(other.update(tree, b"a", Row::inline(b"2")).unwrap());
     other.commit().unwrap();
-    assert!(matches!(snapshot.update(tree, b"a", Row::inline(b"3")), Err(StorageError::SnapshotConflict)));
+    assert!(matches!(snapshot.update(tree, b"a", Row::inline(b"3")), Err(StorageError::SnapshotConflict { .. })));
     assert!(snapshot.update(tree, b"b", Row::inline(b"3")).unwrap());
     let own = view.with_txn(&snapshot);
     assert_eq!(own.get(tree, b"a").unwrap().unwrap().value(0), b"1");

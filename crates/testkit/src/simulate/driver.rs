@@ -4,13 +4,13 @@
 //!    restart has decided a doubt (`settle`).
 //! 2. A database with a doubt is frozen: nobody asks it anything until the restart, so there is one doubt at most.
 
+use super::Outcome;
 use super::client::{Answer, Client};
 use super::judge::{Verdict, verdict};
 use super::model::{Change, DatabaseModel, difference};
 use super::plan::{Plan, Trouble, bad_reads, bad_writes, crash_point, io_errors};
 use super::player::Player;
 use super::workload::{Expect, Statement, Workload};
-use super::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -145,7 +145,11 @@ impl Driver {
 
     /// Adds a line to the schedule.
     pub(super) fn note(&mut self, line: impl Into<String>) {
-        self.schedule.push(line.into());
+        let line = line.into();
+        if self.plan.traces {
+            eprintln!("{line}");
+        }
+        self.schedule.push(line);
     }
 
     /// The whole run.
@@ -250,7 +254,10 @@ impl Driver {
             let at = 1 + self.random.below(60);
             self.sim.crash_at(Some(CrashPoint::Mutation(at)));
             let opened = Engine::open(config(&self.sim, self.plan.memory_bytes));
-            self.note(format!("-- start that crashes at mutation {at}: {}", opened.as_ref().map_or_else(SqlError::to_string, |_| "open".into())));
+            self.note(format!(
+                "-- start that crashes at mutation {at}: {}",
+                opened.as_ref().map_or_else(SqlError::to_string, |_| "open".into())
+            ));
             if let Ok(engine) = opened {
                 while engine.background_turn() && !self.sim.is_crashed() {}
             } else if !self.sim.is_crashed() {

@@ -18,8 +18,8 @@ pub enum Verdict {
     Unexplained,
 }
 
-/// I/O failed (823), the log is out of use (9001), the file cannot be opened (5120, 5123).
-const IO: [i32; 4] = [823, 9001, 5120, 5123];
+/// I/O failed (823), the log is out of use (9001), a file cannot be opened (5120, 5123, 4861) or read for a load (4862).
+const IO: [i32; 6] = [823, 4861, 4862, 5120, 5123, 9001];
 /// No room: in the filegroup (1105, 1101), in the log (9002), for a new file (5149).
 const FULL: [i32; 5] = [1101, 1105, 9002, 5123, 5149];
 /// The read succeeded and the content is wrong.
@@ -46,7 +46,7 @@ pub fn verdict(error: &SqlError, trouble: Trouble, is_commit: bool, has_rivals: 
     // A statement that read in vain, found no room, or met damage did so before its commit record.
     let is_definite = match error.number {
         823 => error.text.contains("during a read") || error.text.contains("during read"),
-        1101 | 1105 | 9002 | 824 => true,
+        1101 | 1105 | 4861 | 4862 | 9002 | 824 => true,
         _ => false,
     };
     if is_definite && !is_commit { Verdict::Nothing } else { Verdict::Doubt }

@@ -19,12 +19,12 @@
 //! It does not interleave within a statement (storage's threaded tests and `observe::explore` do), nor speak TDS.
 //! Model: TigerBeetle's VOPR.
 
-mod client;
+pub(crate) mod client;
 mod driver;
 mod judge;
 pub mod model;
-mod player;
 pub mod plan;
+mod player;
 mod settle;
 mod value;
 mod workload;
@@ -130,10 +130,18 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<12}{:>9}{:>12}{:>10}{:>10}{:>9}{:>9}{:>12}", "trouble", "runs", "statements", "failed", "commits", "doubts", "crashes", "mutations")?;
+        writeln!(
+            f,
+            "{:<12}{:>9}{:>12}{:>10}{:>10}{:>9}{:>9}{:>12}",
+            "trouble", "runs", "statements", "failed", "commits", "doubts", "crashes", "mutations"
+        )?;
         for (kind, sums) in &self.kinds {
             let [runs, statements, failures, commits, doubts, crashes, mutations] = sums;
-            writeln!(f, "{:<12}{runs:>9}{statements:>12}{failures:>10}{commits:>10}{doubts:>9}{crashes:>9}{mutations:>12}", format!("{kind:?}"))?;
+            writeln!(
+                f,
+                "{:<12}{runs:>9}{statements:>12}{failures:>10}{commits:>10}{doubts:>9}{crashes:>9}{mutations:>12}",
+                format!("{kind:?}")
+            )?;
         }
         Ok(())
     }

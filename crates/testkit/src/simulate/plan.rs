@@ -49,6 +49,8 @@ pub struct Plan {
     pub tear_bytes: usize,
     /// `max server memory`.
     pub memory_bytes: u64,
+    /// Whether every step is printed as it is done: for a run that does not end.
+    pub traces: bool,
 }
 
 impl fmt::Display for Plan {
@@ -80,6 +82,7 @@ impl Plan {
             from_nothing: random.chance(1, 24),
             tear_bytes: if random.chance(1, 4) { 512 } else { 4096 },
             memory_bytes: (3 + random.below(3)) << 20,
+            traces: false,
         }
     }
 }

@@ -1,3 +1,5 @@
 //! Runs of the whole engine, made of seeds.
 
+mod fuzz;
+mod mutate;
 mod simulate;

@@ -2,7 +2,7 @@
 //!
 //! `THAWDB_SIMULATE_SEED` runs one seed, `THAWDB_SIMULATE_SEEDS` that many; `thawdb simulate` is the long mode.
 
-use thawdb_testkit::simulate::{Summary, run};
+use thawdb_testkit::simulate::{Plan, Summary, run, run_plan};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 300;
@@ -16,7 +16,10 @@ fn nothing_acknowledged_is_lost_and_no_damage_is_served() {
     };
     let mut summary = Summary::default();
     for seed in seeds {
-        match run(seed) {
+        if variable("THAWDB_SIMULATE_ALL").is_some() {
+            println!("running {seed}");
+        }
+        match run_plan(Plan { traces: variable("THAWDB_SIMULATE_SEED").is_some(), ..Plan::of(seed) }) {
             Ok(outcome) => summary.add(&outcome),
             Err(violation) if variable("THAWDB_SIMULATE_ALL").is_some() => println!("{violation}"),
             Err(violation) => panic!("{violation}"),

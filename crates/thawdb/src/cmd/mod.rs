@@ -3,9 +3,11 @@
 pub mod bench;
 pub mod demo;
 pub mod figures;
+pub mod fuzz;
 pub mod load;
 pub mod password;
 pub mod serve;
+pub mod simulate;
 pub mod sql;
 pub mod workspace;
 

@@ -3,6 +3,7 @@
 mod client;
 mod demo;
 mod embedding;
+mod format;
 mod kill;
 mod serving;
 mod shell;

@@ -58,6 +58,20 @@ impl Binder<'_> {
         self.bind_function(name, &refs(&call.arguments), span)
     }
 
+    /// JSON_OBJECT and JSON_ARRAY: what their clause says of NULL becomes the last argument.
+    pub(super) fn bind_json<'e>(
+        &mut self,
+        name: &str,
+        arguments: impl Iterator<Item = &'e ast::Expr>,
+        absent_on_null: bool,
+        span: Span,
+    ) -> Result<BoundExpr, SqlError> {
+        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
+        let mut bound = arguments.map(|argument| self.bind_expr(argument)).collect::<Result<Vec<_>, _>>()?;
+        bound.push(BoundExpr::literal(Scalar::Bit(absent_on_null), SqlType::Bit));
+        finish_call(signature, bound, span)
+    }
+
     /// A call of a scalar function of the user's; `None` if there is none of the name.
     fn bind_user_call(&mut self, call: &ast::FunctionCall, span: Span) -> Result<Option<BoundExpr>, SqlError> {
         let Some((function, database, _)) = self.find_user_function(&call.name)? else { return Ok(None) };
@@ -105,20 +119,6 @@ impl Binder<'_> {
         let kind = BoundExprKind::Function { name: signature.name, arguments };
         let value = BoundExpr { kind, sql_type: SqlType::BigInt, nullable: true };
         coerce::convert(value, sql_type, name.span)
-    }
-
-    /// JSON_OBJECT and JSON_ARRAY: what their clause says of NULL becomes the last argument.
-    pub(super) fn bind_json<'e>(
-        &mut self,
-        name: &str,
-        arguments: impl Iterator<Item = &'e ast::Expr>,
-        absent_on_null: bool,
-        span: Span,
-    ) -> Result<BoundExpr, SqlError> {
-        let signature = signature::find(name).ok_or_else(|| error(195, &[&name], span))?;
-        let mut bound = arguments.map(|argument| self.bind_expr(argument)).collect::<Result<Vec<_>, _>>()?;
-        bound.push(BoundExpr::literal(Scalar::Bit(absent_on_null), SqlType::Bit));
-        finish_call(signature, bound, span)
     }
 
     /// Binds a call of a function of the table.

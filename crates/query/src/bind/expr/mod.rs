@@ -9,6 +9,7 @@ mod operator;
 mod predicate;
 mod subquery;
 mod window;
+mod xml;
 
 pub use conversion::resolve_type;
 pub use literal::integer_digits;
@@ -52,7 +53,8 @@ impl Binder<'_> {
                 None => self.bind_next_value(sequence),
                 Some(_) => Err(not_built("NEXT VALUE FOR ... OVER", span)),
             },
-            A::Method { .. } | A::StaticMethod { .. } => Err(not_built("a method call", span)),
+            A::Method { receiver, method, arguments } => self.bind_method(receiver, method, arguments.as_deref(), span),
+            A::StaticMethod { .. } => Err(not_built("a method call", span)),
             A::JsonObject { members, absent_on_null } => {
                 let arguments = members.iter().flat_map(|(key, value)| [key, value]);
                 self.bind_json("JSON_OBJECT", arguments, *absent_on_null, span)

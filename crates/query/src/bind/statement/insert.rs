@@ -9,6 +9,7 @@ use crate::bind::error::{error, not_built};
 use crate::bind::query::{OutputName, QueryUse};
 use crate::bind::scope::same_name;
 use crate::bind::{Binder, Clause, Level, coerce};
+use crate::locking::LockHints;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, TableDef};
 use thawdb_tsql::ast::{self, InsertSource, Span};
@@ -34,6 +35,7 @@ impl Binder<'_> {
         };
         let insert = &*insert;
         self.depend(&table, true);
+        self.hint_insert_target(&insert.target.hints, span)?;
         let targets = self.insert_targets(&table, insert, span)?;
         let (input, columns) = match &insert.source {
             InsertSource::Values(rows) => self.insert_values(&table, &targets, rows, span)?,
@@ -50,6 +52,21 @@ impl Binder<'_> {
         });
         let values = targets.into_iter().zip(columns).collect();
         Ok(BoundStmt::Insert(Box::new(BoundInsert { table, input, values, defaults, output })))
+    }
+
+    /// Hints of the target: those about the whole table count, rows are locked anyway.
+    fn hint_insert_target(&mut self, hints: &[ast::TableHint], span: Span) -> Result<(), SqlError> {
+        super::target::refuse_dirty_target(hints, span)?;
+        let mut locking = LockHints::default();
+        for hint in hints {
+            if let ast::TableHint::Word(word) = hint {
+                locking.add(word).map_err(|error| error.at_line(span.line))?;
+            }
+        }
+        if let Some(target) = self.dependencies.last_mut() {
+            target.whole = locking.table;
+        }
+        Ok(())
     }
 
     /// Positions of the columns the statement gives values for.

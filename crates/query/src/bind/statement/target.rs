@@ -98,6 +98,7 @@ impl Binder<'_> {
                 DmlTargetKind::Name(name) => Some(name),
                 _ => None,
             };
+            refuse_dirty_target(&target.hints, target.span)?;
             let (rel, mut scope) = self.table_reference(table, name, None, &target.hints)?;
             if let DmlTargetKind::Variable(variable) = &target.kind {
                 scope[0].name.clone_from(&variable.name);
@@ -105,8 +106,10 @@ impl Binder<'_> {
             self.level().tables = scope;
             return Ok((rel, 0));
         }
-        let rel = self.bind_from(from)?;
+        let mut rel = self.bind_from(from)?;
+        refuse_dirty_target(&target.hints, target.span)?;
         if let Some(position) = self.find_in_from(target)? {
+            self.hint_member(&mut rel, position, &target.hints)?;
             return Ok((rel, position));
         }
         let table = self.find_target_table(&target.kind, target.span)?;
@@ -119,7 +122,10 @@ impl Binder<'_> {
             .map(|(i, _)| i)
             .collect();
         match same.as_slice() {
-            [only] => Ok((rel, *only)),
+            [only] => {
+                self.hint_member(&mut rel, *only, &target.hints)?;
+                Ok((rel, *only))
+            }
             [] => {
                 let name = match &target.kind {
                     DmlTargetKind::Name(name) => Some(name),
@@ -153,6 +159,19 @@ impl Binder<'_> {
         let position = |column: ColumnRef| get.columns.iter().find(|(_, id)| *id == column).map(|(at, _)| *at);
         let columns = scope[0].columns.iter().map(|c| (c.name.clone(), position(c.column))).collect();
         Ok(Some((get.table, columns)))
+    }
+
+    /// Adds the hints of UPDATE t WITH (...) to the member of FROM that is t.
+    fn hint_member(&mut self, rel: &mut Rel, position: usize, hints: &[ast::TableHint]) -> Result<(), SqlError> {
+        if hints.is_empty() {
+            return Ok(());
+        }
+        let columns: Vec<ColumnRef> = self.level().tables[position].columns.iter().map(|column| column.column).collect();
+        let span = self.statement;
+        match get_with(rel, &columns) {
+            Some(get) => hints.iter().try_for_each(|hint| crate::bind::table_ref::apply_hint(get, hint, span)),
+            None => Ok(()),
+        }
     }
 
     fn find_in_from(&mut self, target: &ast::DmlTarget) -> Result<Option<usize>, SqlError> {
@@ -225,6 +244,20 @@ fn base_of(rel: &Rel, scope: &ScopeTable, span: ast::Span) -> Result<Get, SqlErr
     }
 }
 
+/// The table whose columns these are.
+fn get_with<'r>(rel: &'r mut Rel, columns: &[ColumnRef]) -> Option<&'r mut Get> {
+    if let Rel::Get(get) = rel {
+        return get.columns.iter().any(|(_, column)| columns.contains(column)).then_some(&mut **get);
+    }
+    rel.inputs_mut().into_iter().find_map(|input| get_with(input, columns))
+}
+
+/// 1065 for NOLOCK on the table a statement changes.
+pub(super) fn refuse_dirty_target(hints: &[ast::TableHint], span: ast::Span) -> Result<(), SqlError> {
+    let dirty = |hint: &ast::TableHint| matches!(hint, ast::TableHint::Word(word) if matches!(word.as_str(), "NOLOCK" | "READUNCOMMITTED"));
+    if hints.iter().any(dirty) { Err(error(1065, &[], span)) } else { Ok(()) }
+}
+
 fn collect_gets<'r>(rel: &'r Rel, into: &mut Vec<&'r Get>) {
     match rel {
         Rel::Get(get) => into.push(get),
@@ -249,7 +282,7 @@ impl Binder<'_> {
             Rel::Get(get) if get.columns.iter().any(|(_, c)| *c == columns[0]) => {
                 // First, where UPDATE and DELETE want it.
                 get.columns.insert(0, (get.table.columns.len(), locator));
-                get.for_update = true;
+                get.locking.target = true;
                 true
             }
             Rel::Project { input, exprs } => {

@@ -8,6 +8,7 @@ use crate::bind::objects::Object;
 use crate::bind::query::QueryUse;
 use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
 use crate::compile::ViewText;
+use crate::locking::LockHints;
 use crate::phys::RowSource;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, TableDef};
@@ -81,7 +82,7 @@ impl Binder<'_> {
             base: Some(table.clone()),
             qualified_only: false,
         };
-        let mut get = Get { table, columns, for_update: false, index_hint: None, force_seek: false };
+        let mut get = Get { table, columns, locking: LockHints::default(), index_hint: None, force_seek: false };
         for hint in hints {
             apply_hint(&mut get, hint, self.statement)?;
         }
@@ -179,11 +180,15 @@ impl Binder<'_> {
     }
 }
 
-fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Result<(), SqlError> {
+/// Takes a hint into account. 1047 if it excludes another one.
+pub(crate) fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Result<(), SqlError> {
     match hint {
-        TableHint::Word(word) if matches!(word.as_str(), "UPDLOCK" | "XLOCK") => get.for_update = true,
-        // Every other word changes how rows are locked or read ahead, never which rows there are.
-        TableHint::Word(_) | TableHint::Value(..) => {}
+        TableHint::Word(word) if word == "SNAPSHOT" => return Err(not_built("SNAPSHOT hint", span)),
+        TableHint::Word(word) => {
+            // Words that are not about locks change how rows are read ahead, never which rows there are.
+            get.locking.add(word).map_err(|error| error.at_line(span.line))?;
+        }
+        TableHint::Value(..) => {}
         TableHint::Index(indexes) => {
             if let [one] = indexes.as_slice() {
                 get.index_hint = Some(find_index(get, one, span)?);

@@ -87,6 +87,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "FLOOR", arguments: &[Number], required: 1, most: 1, result: Rule(results::number_whole), nulls: Strict, class: Deterministic },
     Signature { name: "FOR JSON", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::NVARCHAR_MAX), nulls: Maybe, class: Deterministic },
     Signature { name: "FOR JSON ROW", arguments: &[Unicode, Any], required: 2, most: 4097, result: T(SqlType::NVARCHAR_MAX), nulls: Never, class: Deterministic },
+    Signature { name: "FOR XML ROW", arguments: &[Unicode, Any], required: 2, most: 4097, result: T(SqlType::NVARCHAR_MAX), nulls: Never, class: Deterministic },
     Signature { name: "FORMAT", arguments: &[Any, Unicode, Unicode], required: 2, most: 3, result: T(SqlType::nvarchar(4000)), nulls: Maybe, class: Stable },
     Signature { name: "FORMATMESSAGE", arguments: &[Any], required: 1, most: 254, result: T(SqlType::nvarchar(2048)), nulls: Maybe, class: Stable },
     Signature { name: "FULLTEXTSERVICEPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::Int), nulls: Maybe, class: Stable },
@@ -201,5 +202,8 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "USER_ID", arguments: &[Unicode], required: 0, most: 1, result: T(SqlType::Int), nulls: Maybe, class: Stable },
     Signature { name: "USER_NAME", arguments: &[Int], required: 0, most: 1, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "XACT_STATE", arguments: &[], required: 0, most: 0, result: T(SqlType::SmallInt), nulls: Never, class: Stable },
+    Signature { name: "XML EXIST", arguments: &[Any, Unicode, Any], required: 2, most: 66, result: T(SqlType::Bit), nulls: Strict, class: Deterministic },
+    Signature { name: "XML QUERY", arguments: &[Any, Unicode, Any], required: 2, most: 66, result: T(SqlType::Xml), nulls: Strict, class: Deterministic },
+    Signature { name: "XML VALUE", arguments: &[Any, Unicode, Any], required: 2, most: 66, result: T(SqlType::NVARCHAR_MAX), nulls: Maybe, class: Deterministic },
     Signature { name: "YEAR", arguments: &[Offset], required: 1, most: 1, result: T(SqlType::Int), nulls: Strict, class: Deterministic },
 ];

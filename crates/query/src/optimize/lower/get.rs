@@ -24,7 +24,7 @@ impl Lowerer<'_, '_> {
             columns: get.columns.iter().map(|(p, _)| *p).collect(),
             residual: self.predicate(&path.residual, &ids)?,
             backward,
-            for_update: get.for_update,
+            locking: get.locking,
         };
         let mut lowered = self.leaf(kind, ids, rows, path.cost);
         lowered.order = path.order.into_iter().map(|(c, d)| (c, d != backward)).collect();

@@ -1,0 +1,96 @@
+//! Scans of a tree four times the pool, which read ahead beside it, while the tree changes under them.
+
+use crate::world::World;
+use thawdb_storage::{KeyRange, ReadView, Row, RowBlock, ScanDirection, TreeId};
+
+const ROWS: u64 = 20_000;
+/// The smallest pool, 2 MiB: rows of 400 bytes make the tree four times as large.
+const MEMORY_BYTES: u64 = 1 << 20;
+
+fn value(n: u64, generation: u8) -> Vec<u8> {
+    let mut bytes = n.to_le_bytes().to_vec();
+    bytes.resize(400, generation);
+    bytes
+}
+
+fn filled(world: &World) -> TreeId {
+    let tree = world.tree();
+    let mut txn = world.database.begin();
+    let mut appender = txn.bulk_append(tree).unwrap();
+    for n in 0..ROWS {
+        appender.push(&(n * 2).to_be_bytes(), Row::inline(&value(n, 1))).unwrap();
+    }
+    appender.finish().unwrap();
+    txn.commit().unwrap();
+    tree
+}
+
+/// Scans all of the tree, calling `between` after each block; every row must be the one of the first generation.
+fn check(view: &ReadView, tree: TreeId, mut between: impl FnMut(u64)) {
+    let mut scan = view.scan(tree, KeyRange::ALL, ScanDirection::Forward).unwrap();
+    let (mut block, mut n) = (RowBlock::default(), 0_u64);
+    while scan.next_into(&mut block).unwrap() {
+        block.spell_keys();
+        for index in 0..block.len() {
+            assert_eq!(block.key(index), (n * 2).to_be_bytes());
+            assert!(block.value(index) == value(n, 1), "row {n}");
+            n += 1;
+        }
+        between(n);
+    }
+    assert_eq!(n, ROWS);
+}
+
+fn count(view: &ReadView, tree: TreeId) -> u64 {
+    let mut scan = view.scan(tree, KeyRange::ALL, ScanDirection::Forward).unwrap();
+    let mut rows = 0;
+    while let Some(more) = scan.next_count().unwrap() {
+        rows += more as u64;
+    }
+    rows
+}
+
+#[test]
+fn every_row_is_met_and_counted() {
+    let mut world = World::with_memory("ahead", MEMORY_BYTES);
+    let tree = filled(&world);
+    world.reopen();
+    let view = world.database.read_view(None);
+    check(&view, tree, |_| ());
+    check(&view, tree, |_| ());
+    assert_eq!(count(&view, tree), ROWS);
+}
+
+/// What is read ahead is older than what another transaction makes of it before the scan gets there: updates, deletions,
+/// and insertions that split leaves. The scan's view sees none of it, a view taken later all.
+#[test]
+fn changes_ahead_of_the_scan_are_not_seen_and_not_lost() {
+    let world = World::with_memory("ahead_changes", MEMORY_BYTES);
+    let tree = filled(&world);
+    let view = world.database.read_view(None);
+    let (mut turn, mut next, mut inserted, mut deleted) = (0, 0, 0, 0);
+    check(&view, tree, |n| {
+        turn += 1;
+        if turn % 4 != 0 {
+            return;
+        }
+        // At every fourth block some rows of what has been asked for already, and some far ahead.
+        let mut txn = world.database.begin();
+        for at in [n + 3, n + 40, n + 600, n + 3_000].into_iter().filter(|at| *at < ROWS) {
+            let key = (at * 2).to_be_bytes();
+            match next % 3 {
+                0 => {
+                    txn.update(tree, &key, Row::inline(&value(at, 2))).unwrap();
+                }
+                1 => deleted += u64::from(txn.delete(tree, &key).unwrap()),
+                _ => inserted += u64::from(txn.insert(tree, &(at * 2 + 1).to_be_bytes(), Row::inline(&value(at, 3))).is_ok()),
+            }
+            next += 1;
+        }
+        txn.commit().unwrap();
+    });
+    assert!(inserted > 50 && deleted > 50, "{inserted} {deleted}");
+    assert_eq!(count(&view, tree), ROWS);
+    assert_eq!(count(&world.database.read_view(None), tree), ROWS + inserted - deleted);
+    assert!(world.database.check().unwrap().is_empty());
+}

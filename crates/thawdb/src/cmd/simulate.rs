@@ -1,0 +1,48 @@
+//! `thawdb simulate`: the whole engine on a simulated disk, one seed after another; the long mode of testkit's tests.
+//!
+//! A violation is printed with its plan and schedule, and ends the command with 1 (or the next seed follows, with
+//! `--keep-going`). `--seed N` alone replays it. Failure: a panic that ends the process names its seed first.
+
+use crate::args::SimulateArguments;
+use crate::cmd::Failure;
+use crate::cmd::figures::Stopwatch;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thawdb_testkit::simulate::{Plan, Summary, run_plan};
+
+/// Runs between two lines of progress.
+const PROGRESS_RUNS: u64 = 1_000;
+
+/// The seed that runs, for a panic nobody catches.
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+/// Runs the command.
+pub fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // Relaxed: the number was stored by this thread.
+        eprintln!("seed {}:", SEED.load(Ordering::Relaxed));
+        told(panic);
+    }));
+    let watch = Stopwatch::start();
+    let mut summary = Summary::default();
+    let mut violations = 0;
+    for seed in arguments.seed..arguments.seed.saturating_add(arguments.runs) {
+        SEED.store(seed, Ordering::Relaxed);
+        match run_plan(Plan { traces: arguments.trace, ..Plan::of(seed) }) {
+            Ok(outcome) => summary.add(&outcome),
+            Err(violation) => {
+                violations += 1;
+                println!("{violation}\nreplay: thawdb simulate --trace --seed {seed}\n");
+                if !arguments.keep_going {
+                    break;
+                }
+            }
+        }
+        if summary.runs().is_multiple_of(PROGRESS_RUNS) && arguments.runs > PROGRESS_RUNS {
+            eprintln!("{} runs, {violations} violations, {:.0} s", summary.runs(), watch.seconds());
+        }
+    }
+    println!("{summary}{} runs without a violation, {violations} with one, {:.1} s", summary.runs(), watch.seconds());
+    Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
