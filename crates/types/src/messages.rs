@@ -321,6 +321,7 @@ catalogue! {
     1753 16 0 FOREIGN_KEY_LENGTH "Column '%.*ls.%.*ls' is not the same length or scale as referencing column '%.*ls.%.*ls' in foreign key '%.*ls'. Columns participating in a foreign key relationship must be defined with the same length and scale."
     1754 16 0 DEFAULTS_ON_IDENTITY "Defaults cannot be created on columns with an IDENTITY attribute. Table '%.*ls', column '%.*ls'."
     1755 16 0 DEFAULTS_ON_TIMESTAMP "Defaults cannot be created on columns of data type timestamp. Table '%.*ls', column '%.*ls'."
+    1756 10 0 FOREIGN_KEY_SKIPPED "Skipping FOREIGN KEY constraint '%.*ls' definition for temporary table '%.*ls'."
     1757 16 0 FOREIGN_KEY_COLLATION "Column '%.*ls.%.*ls' is not of same collation as referencing column '%.*ls.%.*ls' in foreign key '%.*ls'."
     1759 16 0 COMPUTED_COLUMN_IN_COMPUTED "Computed column '%.*ls' in table '%.*ls' is not allowed to be used in another computed-column definition."
     1763 16 0 CROSS_DATABASE_FOREIGN_KEY "Cross-database foreign key references are not supported. Foreign key '%.*ls'."

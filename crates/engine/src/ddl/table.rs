@@ -40,7 +40,7 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
         let rules = std::mem::take(&mut new.rules);
         let temporary = is_local_temporary(&node.name);
         if temporary {
-            refuse_rules(this.session, &rules)?;
+            refuse_rules(this.session, &node.name.name.text, &rules)?;
         }
         let table = add_table(this.session, &node.name, new)?;
         let open = database_of(this.session, &node.name)?;
@@ -83,11 +83,13 @@ fn refuse_options(node: &CreateTable) -> Result<(), SqlError> {
 }
 
 /// Temporary tables and table variables have no FOREIGN KEYs, as in SQL Server, and here no CHECKs.
-pub(crate) fn refuse_rules(session: &mut SessionState, rules: &[NewRule]) -> Result<(), SqlError> {
+pub(crate) fn refuse_rules(session: &mut SessionState, table: &str, rules: &[NewRule]) -> Result<(), SqlError> {
     for rule in rules {
         match rule.kind {
             NewRuleKind::Check(_) => return Err(unsupported_option("CHECK of a temporary table").at_line(rule.line)),
-            NewRuleKind::ForeignKey(_) => session.infos.push(message(1766, &[&rule.name.clone().unwrap_or_default()]).at_line(rule.line)),
+            NewRuleKind::ForeignKey(_) => {
+                session.infos.push(message(1756, &[&rule.name.clone().unwrap_or_default(), &table]).at_line(rule.line));
+            }
         }
     }
     Ok(())
