@@ -15,7 +15,6 @@ pub(crate) const CATALOGUE: &[(i32, u8, &str)] = &[
         "Backup device '%.*ls' does not exist. To view existing backup devices, use the sys.backup_devices catalog view. To create a new backup device use either sp_addumpdevice or SQL Server Management Studio.",
     ),
     (3211, 10, "%d percent processed."),
-    (3241, 16, "The media family on device '%ls' is incorrectly formed. SQL Server cannot process this media family."),
     (4035, 10, "Processed %I64d pages for database '%ls', file '%ls' on file %d."),
     (
         4208,
