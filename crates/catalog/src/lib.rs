@@ -4,6 +4,7 @@
 //! [`DatabaseCatalog`] reads and writes a database's, [`InstanceCatalog`] what master knows of the instance.
 
 pub mod defs;
+pub mod filter;
 pub mod instance;
 pub mod key_text;
 pub mod layout;
@@ -13,7 +14,11 @@ pub mod record;
 pub mod sort_row;
 pub mod store;
 
-pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
+pub use defs::{
+    Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation, ObjectId, SchemaId,
+    TableDef,
+};
+pub use filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
 pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};

@@ -147,6 +147,7 @@ impl Interpreter<'_, '_> {
     fn drain(&mut self, node: &Node) -> Result<u64, Failure> {
         let mut execution = exec::run(node, self.session)?;
         execution.drain(self.session)?;
+        self.send_infos();
         Ok(execution.rows_affected())
     }
 

@@ -2,7 +2,8 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::constraints::{NewIndex, check_key_types, check_options, filegroup_of, included_of, keys_of};
+use crate::ddl::constraints::{NewIndex, check_clause, check_key_types, check_options, filegroup_of, included_of, keys_of, options_of};
+use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
 use crate::ddl::table::{filegroup_number, index_name};
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
@@ -17,6 +18,28 @@ use thawdb_storage::TreeSpec;
 use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem};
 use thawdb_types::SqlError;
 
+/// The index that CREATE INDEX asks for.
+pub(crate) fn new_index(session: &SessionState, table: &TableDef, node: &CreateIndex) -> Result<NewIndex, SqlError> {
+    let clustered = node.clustered.unwrap_or(false);
+    let written = shown(&node.table);
+    check_clause(clustered, node.unique, &node.include, node.filter.is_some(), (&node.name.text, &written), &node.options)?;
+    let keys = keys_of(&table.columns, &table.name, &node.keys, "index")?;
+    check_key_types(&table.columns, &table.name, &keys)?;
+    let reader = FilterReader { session, table: &written, columns: &table.columns };
+    Ok(NewIndex {
+        name: Some(node.name.text.clone()),
+        included: included_of(&table.columns, &table.name, &node.include, &keys)?,
+        keys,
+        unique: node.unique,
+        primary_key: false,
+        unique_constraint: false,
+        clustered: Some(clustered),
+        filegroup: filegroup_of(node.on.as_ref())?,
+        filter: node.filter.as_ref().map(|filter| reader.read(&node.name.text, filter)).transpose()?,
+        options: options_of(&node.options)?,
+    })
+}
+
 /// An index that was added.
 pub(crate) struct AddedIndex {
     pub(crate) name: String,
@@ -25,8 +48,8 @@ pub(crate) struct AddedIndex {
 
 /// CREATE INDEX.
 pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex) -> Result<(), Failure> {
-    if node.columnstore || node.filter.is_some() || node.filestream_on.is_some() {
-        return Err(unsupported_option(if node.columnstore { "COLUMNSTORE" } else { "filtered index" }).into());
+    if node.columnstore || node.filestream_on.is_some() {
+        return Err(unsupported_option(if node.columnstore { "COLUMNSTORE" } else { "FILESTREAM_ON" }).into());
     }
     check_options(&node.options)?;
     interpreter.transactional(|this| {
@@ -38,19 +61,7 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
         }
         lock_for_change(this.session, &open, table.id)?;
         let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
-        let keys = keys_of(&table.columns, &table.name, &node.keys, "index")?;
-        check_key_types(&table.columns, &table.name, &keys)?;
-        let clustered = node.clustered.unwrap_or(false);
-        let index = NewIndex {
-            name: Some(node.name.text.clone()),
-            included: included_of(&table.columns, &table.name, &node.include, &keys)?,
-            keys,
-            unique: node.unique,
-            primary_key: false,
-            unique_constraint: false,
-            clustered: Some(clustered),
-            filegroup: filegroup_of(node.on.as_ref())?,
-        };
+        let index = new_index(this.session, &table, node)?;
         add_index(this, &open, &table, &index).map(drop)
     })
 }

@@ -18,6 +18,7 @@ pub(crate) mod database;
 pub(crate) mod drop;
 pub(crate) mod function;
 pub(crate) mod index;
+pub(crate) mod index_filter;
 pub(crate) mod login;
 pub(crate) mod module;
 pub(crate) mod names;
