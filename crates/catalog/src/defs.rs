@@ -154,6 +154,8 @@ pub struct TableDef {
     pub indexes: Vec<IndexDef>,
     /// ALTER TABLE SET (LOCK_ESCALATION).
     pub lock_escalation: LockEscalation,
+    /// An index being built beside the table's use: its definition, whose tree is the operation's side tree.
+    pub building: Option<Arc<IndexDef>>,
     /// Creation, 1/300 s since 1900-01-01 (datetime).
     pub created: i64,
     /// Last change of definition, likewise.
@@ -164,6 +166,14 @@ impl TableDef {
     /// The heap or clustered index.
     pub fn rows(&self) -> &IndexDef {
         &self.indexes[0]
+    }
+
+    /// The table as if the index being built were its last, with the side tree in place of its own.
+    pub fn with_building(&self) -> Option<Self> {
+        let building = self.building.as_ref()?;
+        let mut table = self.clone();
+        table.indexes.push((**building).clone());
+        Some(table)
     }
 
     /// Position of the column named `name`, compared as the catalog collation does (ASCII case ignored here).

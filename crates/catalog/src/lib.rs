@@ -6,6 +6,7 @@
 pub mod defs;
 pub mod filter;
 pub mod instance;
+pub mod jobs;
 pub mod key_text;
 pub mod layout;
 pub mod module;
@@ -20,8 +21,9 @@ pub use defs::{
 };
 pub use filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
+pub use jobs::{IndexJob, JobProgress};
 pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
 pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};
-pub use objects::{ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
-pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog};
+pub use objects::{CheckDef, ConstraintDef, ConstraintKind, ForeignKeyDef, Properties, ReferentialAction, SchemaDef, UserDef};
+pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog, Related};

@@ -34,6 +34,55 @@ pub enum ConstraintKind {
     Unique(IndexId),
     /// DEFAULT of a column.
     Default(ColumnId),
+    /// CHECK: its details are in [`ConstraintDef::check`].
+    Check,
+    /// FOREIGN KEY: its details are in [`ConstraintDef::foreign_key`].
+    ForeignKey,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckDef {
+    /// The column it was written at, if it was.
+    pub column: Option<ColumnId>,
+    /// The condition, as sys.check_constraints shows it.
+    pub definition: String,
+    /// NOCHECK CONSTRAINT.
+    pub disabled: bool,
+    /// Rows exist that were never checked.
+    pub not_trusted: bool,
+}
+
+/// What happens to referring rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)] // each variant is the action of its name
+pub enum ReferentialAction {
+    NoAction = 0,
+    Cascade = 1,
+    SetNull = 2,
+    SetDefault = 3,
+}
+
+/// A FOREIGN KEY constraint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKeyDef {
+    /// Referring columns.
+    pub columns: Vec<ColumnId>,
+    /// The table referred to.
+    pub referenced: ObjectId,
+    /// Its columns, in the order of `columns`.
+    pub referenced_columns: Vec<ColumnId>,
+    /// Its unique index over them.
+    pub index: IndexId,
+    /// ON DELETE.
+    pub on_delete: ReferentialAction,
+    /// ON UPDATE.
+    pub on_update: ReferentialAction,
+    /// NOCHECK CONSTRAINT.
+    pub disabled: bool,
+    /// Rows exist that were never checked.
+    pub not_trusted: bool,
 }
 
 /// A constraint: an object of its own, with its table as parent.
@@ -51,6 +100,10 @@ pub struct ConstraintDef {
     pub system_named: bool,
     /// Creation, as in `TableDef`.
     pub created: i64,
+    /// Of a CHECK.
+    pub check: Option<CheckDef>,
+    /// Of a FOREIGN KEY.
+    pub foreign_key: Option<ForeignKeyDef>,
 }
 
 /// A user or role of a database.
@@ -92,11 +145,49 @@ pub(crate) fn write_constraint(constraint: &ConstraintDef) -> Vec<u8> {
         ConstraintKind::PrimaryKey(index) => (1, index.0),
         ConstraintKind::Unique(index) => (2, index.0),
         ConstraintKind::Default(column) => (3, column.0),
+        ConstraintKind::Check => (4, 0),
+        ConstraintKind::ForeignKey => (5, 0),
     };
     let mut w = Writer::new(RECORD_VERSION);
     w.i32(constraint.id.0).text(&constraint.name).i32(constraint.table.0).u8(tag).i32(part);
     w.flag(constraint.system_named).i64(constraint.created);
+    if let Some(check) = &constraint.check {
+        w.i32(check.column.map_or(0, |column| column.0)).text(&check.definition).flag(check.disabled).flag(check.not_trusted);
+    }
+    if let Some(key) = &constraint.foreign_key {
+        w.count(key.columns.len());
+        for (own, referenced) in key.columns.iter().zip(&key.referenced_columns) {
+            w.i32(own.0).i32(referenced.0);
+        }
+        w.i32(key.referenced.0).i32(key.index.0).u8(key.on_delete as u8).u8(key.on_update as u8);
+        w.flag(key.disabled).flag(key.not_trusted);
+    }
     w.finish()
+}
+
+fn read_check(r: &mut Reader<'_>) -> Result<CheckDef, RecordError> {
+    let (column, definition) = (r.i32()?, r.text()?);
+    let column = (column != 0).then_some(ColumnId(column));
+    Ok(CheckDef { column, definition, disabled: r.flag()?, not_trusted: r.flag()? })
+}
+
+fn read_action(r: &mut Reader<'_>) -> Result<ReferentialAction, RecordError> {
+    Ok(match r.u8()? {
+        0 => ReferentialAction::NoAction,
+        1 => ReferentialAction::Cascade,
+        2 => ReferentialAction::SetNull,
+        3 => ReferentialAction::SetDefault,
+        other => return Err(RecordError(format!("referential action {other}"))),
+    })
+}
+
+fn read_foreign_key(r: &mut Reader<'_>) -> Result<ForeignKeyDef, RecordError> {
+    let pairs = r.list(|r| Ok((ColumnId(r.i32()?), ColumnId(r.i32()?))))?;
+    let (columns, referenced_columns) = pairs.into_iter().unzip();
+    let (referenced, index) = (ObjectId(r.i32()?), IndexId(r.i32()?));
+    let (on_delete, on_update) = (read_action(r)?, read_action(r)?);
+    let (disabled, not_trusted) = (r.flag()?, r.flag()?);
+    Ok(ForeignKeyDef { columns, referenced, referenced_columns, index, on_delete, on_update, disabled, not_trusted })
 }
 
 pub(crate) fn read_constraint(record: &[u8]) -> Result<ConstraintDef, RecordError> {
@@ -106,9 +197,14 @@ pub(crate) fn read_constraint(record: &[u8]) -> Result<ConstraintDef, RecordErro
         (1, index) => ConstraintKind::PrimaryKey(IndexId(index)),
         (2, index) => ConstraintKind::Unique(IndexId(index)),
         (3, column) => ConstraintKind::Default(ColumnId(column)),
+        (4, _) => ConstraintKind::Check,
+        (5, _) => ConstraintKind::ForeignKey,
         (tag, _) => return Err(RecordError(format!("constraint of tag {tag}"))),
     };
-    let constraint = ConstraintDef { id, name, table, kind, system_named: r.flag()?, created: r.i64()? };
+    let (system_named, created) = (r.flag()?, r.i64()?);
+    let check = if kind == ConstraintKind::Check { Some(read_check(&mut r)?) } else { None };
+    let foreign_key = if kind == ConstraintKind::ForeignKey { Some(read_foreign_key(&mut r)?) } else { None };
+    let constraint = ConstraintDef { id, name, table, kind, system_named, created, check, foreign_key };
     r.finish().map(|()| constraint)
 }
 
@@ -160,7 +256,7 @@ pub(crate) fn read_column(r: &mut Reader<'_>) -> Result<ColumnDef, RecordError> 
     Ok(ColumnDef { id, name, sql_type, nullable, identity, default: r.optional_text()?, default_name: r.optional_text()? })
 }
 
-fn write_index(w: &mut Writer, index: &IndexDef) {
+pub(crate) fn write_index(w: &mut Writer, index: &IndexDef) {
     w.i32(index.id.0).optional_text(index.name.as_deref()).count(index.keys.len());
     for key in &index.keys {
         w.count(key.column_index).flag(key.descending);
@@ -181,7 +277,7 @@ fn write_index(w: &mut Writer, index: &IndexDef) {
 }
 
 /// Reads what `write_index` wrote into a record of [`TABLE_VERSION`], or of format 1, which had no options.
-fn read_index(r: &mut Reader<'_>) -> Result<IndexDef, RecordError> {
+pub(crate) fn read_index(r: &mut Reader<'_>) -> Result<IndexDef, RecordError> {
     let (id, name) = (IndexId(r.i32()?), r.optional_text()?);
     let keys = r.list(|r| Ok(IndexKey { column_index: r.count()?, descending: r.flag()? }))?;
     let included = r.list(Reader::count)?;
@@ -233,7 +329,19 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
     if indexes.is_empty() || !indexes.iter().all(in_range) {
         return Err(RecordError(format!("table {} has indexes that do not fit its columns", id.0)));
     }
-    Ok(TableDef { database, id, schema, schema_name: schema_name.name.clone(), name, columns, indexes, lock_escalation, created, modified })
+    Ok(TableDef {
+        database,
+        id,
+        schema,
+        schema_name: schema_name.name.clone(),
+        name,
+        columns,
+        indexes,
+        building: None,
+        lock_escalation,
+        created,
+        modified,
+    })
 }
 
 fn read_escalation(r: &mut Reader<'_>) -> Result<LockEscalation, RecordError> {
@@ -292,6 +400,7 @@ mod tests {
             name: "t".into(),
             columns: vec![column(1), column(2)],
             indexes: vec![heap, filtered],
+            building: None,
             lock_escalation: LockEscalation::Auto,
             created: 1,
             modified: 2,

@@ -3,7 +3,7 @@
 //! ```text
 //! key = kind u8 | number i32, big-endian with the sign bit turned        row = record (record.rs), inline or, when it
 //! kinds: 1 properties · 2 schema · 3 table · 4 counters · 5 user · 6 constraint       is long, as one large part
-//!        7 object that is no table
+//!        7 object that is no table · 8 index operation
 //!        16 database · 17 login (master only) · 18 setting (master only)
 //! ```
 //!
@@ -15,8 +15,9 @@
 //! Takes no lock of its own: the caller serialises writers of one database. A record that cannot be read is
 //! [`CatalogError::Damage`].
 
-use crate::defs::{Catalog, DatabaseId, ObjectId, TableDef};
+use crate::defs::{Catalog, DatabaseId, IndexDef, ObjectId, TableDef};
 use crate::instance::{self, DatabaseRecord, LoginRecord};
+use crate::jobs::{self, IndexJob};
 use crate::module::{self, ObjectDef, ObjectKind};
 use crate::objects::{self, ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 use crate::record::{Reader, RecordError, Writer};
@@ -57,6 +58,7 @@ enum Kind {
     User = 5,
     Constraint = 6,
     Object = 7,
+    Job = 8,
     Database = 16,
     Login = 17,
     Setting = 18,
@@ -112,6 +114,19 @@ fn next_version() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
+/// What is bound to changes of a table's rows: enabled constraints and triggers, in order of their numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Related {
+    /// CHECK constraints.
+    pub checks: Vec<Arc<ConstraintDef>>,
+    /// FOREIGN KEY constraints of the table itself.
+    pub foreign_keys: Vec<Arc<ConstraintDef>>,
+    /// FOREIGN KEY constraints that refer to it.
+    pub referenced_by: Vec<Arc<ConstraintDef>>,
+    /// Triggers.
+    pub triggers: Vec<Arc<ObjectDef>>,
+}
+
 /// Everything one database's catalog says, at one moment. Cloning shares the definitions.
 #[derive(Debug, Clone)]
 pub struct DatabaseCatalog {
@@ -127,10 +142,14 @@ pub struct DatabaseCatalog {
     pub objects: BTreeMap<i32, Arc<ObjectDef>>,
     /// Their numbers by lower-case schema and name; types apart.
     object_names: BTreeMap<(bool, String, String), i32>,
+    /// What is bound to the changes of a table's rows, by its number; made from the constraints and objects.
+    related: BTreeMap<i32, Arc<Related>>,
     /// Users and roles by number.
     pub users: BTreeMap<i32, UserDef>,
     /// Properties kept within the database.
     pub properties: Properties,
+    /// Index operations by table, as they were when they began or the database was opened.
+    pub jobs: BTreeMap<i32, Arc<IndexJob>>,
     object_id_last: i32,
 }
 
@@ -180,8 +199,10 @@ impl DatabaseCatalog {
             constraints: BTreeMap::new(),
             objects: BTreeMap::new(),
             object_names: BTreeMap::new(),
+            related: BTreeMap::new(),
             users,
             properties: Properties::new(),
+            jobs: BTreeMap::new(),
             object_id_last: OBJECT_ID_FIRST - OBJECT_ID_STEP,
         }
     }
@@ -237,7 +258,16 @@ impl DatabaseCatalog {
             tables.tables.insert(table.id.0, Arc::new(table));
             Ok(())
         })?;
+        each(view, Kind::Job, |record| {
+            let job = jobs::read_job(record)?;
+            let table = tables.tables.get_mut(&job.table.0);
+            let table = table.ok_or_else(|| RecordError(format!("an index operation on table {}, which is not there", job.table.0)))?;
+            Arc::make_mut(table).building = Some(Arc::new(side_index(&job)));
+            catalog.jobs.insert(job.table.0, Arc::new(job));
+            Ok(())
+        })?;
         catalog.tables = Arc::new(tables);
+        catalog.relate();
         Ok(catalog)
     }
 
@@ -308,10 +338,36 @@ impl DatabaseCatalog {
         Ok(())
     }
 
+    /// Begins an index operation: the table's writers learn of it with this catalog.
+    pub fn put_job(&mut self, txn: &mut Txn, job: IndexJob) -> Result<(), CatalogError> {
+        put_job(txn, &job)?;
+        self.set_building(job.table, Some(Arc::new(side_index(&job))));
+        self.jobs.insert(job.table.0, Arc::new(job));
+        Ok(())
+    }
+
+    /// Ends an index operation. Its trees are the caller's.
+    pub fn remove_job(&mut self, txn: &mut Txn, table: ObjectId) -> Result<(), CatalogError> {
+        remove(txn, Kind::Job, table.0)?;
+        self.set_building(table, None);
+        self.jobs.remove(&table.0);
+        Ok(())
+    }
+
+    fn set_building(&mut self, table: ObjectId, building: Option<Arc<IndexDef>>) {
+        self.change_tables(|t| {
+            if let Some(table) = t.tables.get_mut(&table.0) {
+                Arc::make_mut(table).building = building;
+            }
+        });
+    }
+
     /// Adds a constraint.
     pub fn put_constraint(&mut self, txn: &mut Txn, constraint: ConstraintDef) -> Result<(), CatalogError> {
         put(txn, Kind::Constraint, constraint.id.0, &objects::write_constraint(&constraint))?;
         self.constraints.insert(constraint.id.0, Arc::new(constraint));
+        self.relate();
+        self.change_tables(|_| {});
         Ok(())
     }
 
@@ -319,6 +375,8 @@ impl DatabaseCatalog {
     pub fn remove_constraint(&mut self, txn: &mut Txn, id: ObjectId) -> Result<(), CatalogError> {
         remove(txn, Kind::Constraint, id.0)?;
         self.constraints.remove(&id.0);
+        self.relate();
+        self.change_tables(|_| {});
         Ok(())
     }
 
@@ -330,6 +388,32 @@ impl DatabaseCatalog {
     /// The type of this schema and name.
     pub fn user_type(&self, schema: &str, name: &str) -> Option<&Arc<ObjectDef>> {
         self.objects.get(self.object_names.get(&(true, schema.to_lowercase(), name.to_lowercase()))?)
+    }
+
+    /// What is bound to changes of a table's rows; `None` for most tables.
+    pub fn related(&self, table: ObjectId) -> Option<&Arc<Related>> {
+        self.related.get(&table.0)
+    }
+
+    fn relate(&mut self) {
+        let mut all: BTreeMap<i32, Related> = BTreeMap::new();
+        for constraint in self.constraints.values() {
+            if constraint.check.as_ref().is_some_and(|check| !check.disabled) {
+                all.entry(constraint.table.0).or_default().checks.push(constraint.clone());
+            }
+            if let Some(key) = constraint.foreign_key.as_ref().filter(|key| !key.disabled) {
+                all.entry(constraint.table.0).or_default().foreign_keys.push(constraint.clone());
+                all.entry(key.referenced.0).or_default().referenced_by.push(constraint.clone());
+            }
+        }
+        for object in self.objects.values() {
+            if let (Some(parent), Some(trigger)) = (object.parent, object.trigger)
+                && !trigger.disabled
+            {
+                all.entry(parent.0).or_default().triggers.push(object.clone());
+            }
+        }
+        self.related = all.into_iter().map(|(table, related)| (table, Arc::new(related))).collect();
     }
 
     /// Triggers of a table or view, in order of their numbers.
@@ -345,6 +429,7 @@ impl DatabaseCatalog {
         }
         self.object_names.insert(name_key(object.kind, &object.schema_name, &object.name), object.id.0);
         self.objects.insert(object.id.0, Arc::new(object));
+        self.relate();
         self.change_tables(|_| {});
         Ok(())
     }
@@ -358,6 +443,7 @@ impl DatabaseCatalog {
                 self.object_names.remove(&name_key(old.kind, &old.schema_name, &old.name));
             }
         }
+        self.relate();
         self.change_tables(|_| {});
         Ok(())
     }
@@ -408,6 +494,16 @@ impl DatabaseCatalog {
         }
         table
     }
+}
+
+/// The index as the table's writers see it: in the side tree.
+fn side_index(job: &IndexJob) -> IndexDef {
+    IndexDef { tree: job.side, ..job.index.clone() }
+}
+
+/// Records how far an index operation is, by the transaction that took it there.
+pub fn put_job(txn: &mut Txn, job: &IndexJob) -> Result<(), CatalogError> {
+    put(txn, Kind::Job, job.table.0, &jobs::write_job(job))
 }
 
 /// Counters of a table: values below them may have been handed out.

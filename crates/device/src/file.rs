@@ -121,6 +121,11 @@ pub trait BlockFile: Send + Sync {
         let result = self.write(&borrow_for_write(&requests));
         Ticket::done(requests, result)
     }
+    /// Has a task of blocking transfers done by the device's own threads, in no order with others. This default does it
+    /// before it returns, so that a simulation stays one sequence.
+    fn start_task(&self, task: Box<dyn FnOnce() + Send>) {
+        task();
+    }
     /// What the file went through since it was opened (`sys.dm_io_virtual_file_stats`). This default counts nothing.
     fn stats(&self) -> FileStats {
         FileStats::default()

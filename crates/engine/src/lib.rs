@@ -7,12 +7,14 @@
 //! ```
 
 pub mod api;
+mod backup;
 mod batch;
 mod dbcc;
 mod ddl;
 mod engine_clock;
 mod instance;
 mod messages;
+mod messages_files;
 mod observed;
 mod procedures;
 mod rows;

@@ -49,7 +49,10 @@ pub(crate) fn too_long(bytes: usize, bytes_max: usize) -> SqlError {
 }
 
 fn find(number: i32) -> Option<&'static (i32, u8, &'static str)> {
-    CATALOGUE.binary_search_by_key(&number, |entry| entry.0).ok().map(|index| &CATALOGUE[index])
+    let within = |catalogue: &'static [(i32, u8, &'static str)]| {
+        catalogue.binary_search_by_key(&number, |entry| entry.0).ok().map(|index| &catalogue[index])
+    };
+    within(CATALOGUE).or_else(|| within(crate::messages_files::CATALOGUE))
 }
 
 /// The message of `number` with its place holders filled, line unknown.
@@ -83,8 +86,10 @@ mod tests {
 
     #[test]
     fn catalogue_rises_and_repeats_nothing() {
-        assert!(CATALOGUE.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        for entry in CATALOGUE {
+        let files = crate::messages_files::CATALOGUE;
+        assert!([CATALOGUE, files].iter().all(|list| list.windows(2).all(|pair| pair[0].0 < pair[1].0)));
+        assert!(files.iter().all(|entry| CATALOGUE.iter().all(|other| other.0 != entry.0)));
+        for entry in CATALOGUE.iter().chain(files) {
             assert!(thawdb_types::messages::find(entry.0).is_none(), "{} is in both tables", entry.0);
         }
     }

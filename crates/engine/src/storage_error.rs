@@ -1,5 +1,6 @@
 //! From what storage says to what a client is told: total over `StorageError`, by kind, never by text.
 
+use crate::ddl::filegroups::name_of;
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use thawdb_catalog::{CatalogError, IndexDef, TableDef};
@@ -39,8 +40,9 @@ pub(crate) fn plain(database: &str, error: StorageError) -> SqlError {
         StorageError::Deadlock => message(1205, &[&0, &"lock"]),
         StorageError::LockTimeout => message(1222, &[]),
         StorageError::Cancelled => cancelled(),
-        StorageError::LogFull { reuse_wait } => message(9002, &[&database, &reuse_wait]),
-        StorageError::FileFull => message(1105, &[&"dbo.SYSTEM OBJECT", &"", &database, &"PRIMARY"]),
+        StorageError::LogFull { reuse_wait, holdup } => message(9002, &[&database, &reuse_wait, &holdup]),
+        StorageError::FileFull { .. } => message(1105, &[&"dbo.SYSTEM OBJECT", &"", &database, &"PRIMARY"]),
+        StorageError::ReadOnly { filegroup, tree } => message(652, &[&"", &"", &tree.0, &filegroup]),
         StorageError::PoolExhausted => message(802, &[]),
         StorageError::TooLong { bytes, bytes_max } => crate::messages::too_long(bytes, bytes_max),
         StorageError::Damage { page, offset, detail } => {
@@ -82,14 +84,27 @@ pub(crate) fn named(database: &OpenDatabase, tables: &thawdb_catalog::Catalog, s
             None => plain(&database.name(), error),
         },
         StorageError::Deadlock => message(1205, &[&session_id, &"lock"]),
+        StorageError::FileFull { filegroup, tree } => {
+            let (object, index) = match find_tree(tables, tree) {
+                Some((table, index)) => {
+                    let index = index.name.as_ref().map_or_else(String::new, |name| format!(".'{name}'"));
+                    (format!("{}.{}", table.schema_name, table.name), index)
+                }
+                None => ("dbo.SYSTEM OBJECT".to_owned(), String::new()),
+            };
+            message(1105, &[&object, &index, &database.name(), &name_of(&database.record(), filegroup)])
+        }
+        StorageError::ReadOnly { filegroup, tree } => {
+            let (table, index) =
+                find_tree(tables, tree).map_or(("", ""), |(table, index)| (&table.name, index.name.as_deref().unwrap_or("")));
+            message(652, &[&index, &table, &tree.0, &name_of(&database.record(), filegroup)])
+        }
         StorageError::SnapshotConflict { tree } => {
             let table = find_tree(tables, tree).map(|(table, _)| format!("{}.{}", table.schema_name, table.name));
             message(3960, &[&table.unwrap_or_default(), &database.name()])
         }
-        StorageError::FileFull => message(1105, &[&"dbo.SYSTEM OBJECT", &"", &database.name(), &"PRIMARY"]),
         StorageError::Damage { page, offset, ref detail } => {
-            let file =
-                database.record().files.iter().enumerate().find(|(at, _)| at + 1 == usize::from(page.file)).map(|(_, f)| f.path.clone());
+            let file = database.storage.store().file(page.file).map(|file| file.spec().path.clone()).ok();
             let page = format!("({}:{})", page.file, page.page);
             message(824, &[detail, &"read", &page, &database.id.0, &offset, &file.unwrap_or_default().display()])
         }

@@ -20,26 +20,26 @@
 //! Failure: 1505 for a key that two rows share; storage's errors. The transaction that made the tree rolls everything
 //! back, and the sort removes its file. Locks: none taken here; the caller holds the table's.
 //!
-//! It is not resumable and not online yet.
+//! A build beside the table's use, in chunks that outlive a failure, is [`crate::online`]'s.
 //! Further reading: Mohan, Narang, "Algorithms for Creating Indexes for Very Large Tables Without Quiescing Updates",
 //! SIGMOD 1992.
 
-use crate::columns::append_column;
+use crate::entries::EntryMaker;
 use std::path::PathBuf;
 use std::sync::Arc;
-use thawdb_catalog::sort_row::{pack, unpack};
+use thawdb_catalog::sort_row::unpack;
 use thawdb_catalog::{TableDef, TreeLayout, key_text};
 use thawdb_device::Env;
 use thawdb_storage::sort::{ExternalSort, SortOptions, SortStatistics, SortedRows};
-use thawdb_storage::{KeyRange, PageId, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId, Txn};
+use thawdb_storage::{BulkAppend, KeyRange, PageId, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId, Txn};
+use thawdb_types::SqlError;
 use thawdb_types::error::message;
-use thawdb_types::key::{Damage, KeyBuffer, encode_arrays};
-use thawdb_types::row::{RowBuffer, RowEncoder};
-use thawdb_types::{ColumnBuilder, SqlError};
+use thawdb_types::key::Damage;
+use thawdb_types::row::RowBuffer;
 
 /// Rows read in one step.
 const SCAN_ROWS: u64 = 100_000;
-/// Rows appended in one step: some hundred leaves at least, so that one begun leaf less does not matter.
+/// Rows appended in one step: a fraction of a second.
 const APPEND_ROWS: usize = 262_144;
 /// Rows decoded together: their columns stay in the second-level cache.
 const DECODE_ROWS: usize = 4_096;
@@ -111,7 +111,7 @@ pub struct BuildProgress {
 enum State {
     Scan { scan: Scan, sort: ExternalSort },
     Sort(ExternalSort),
-    Append(SortedRows),
+    Append { sorted: SortedRows, appender: Option<BulkAppend> },
     Done,
 }
 
@@ -129,41 +129,31 @@ pub struct IndexBuild {
     statistics: SortStatistics,
     /// Of the entry before, what must be unique.
     last: Vec<u8>,
-    buffers: Buffers,
+    entries: EntryMaker,
 }
 
 /// Where rows come from.
 struct Source {
-    layout: TreeLayout,
     tree: TreeId,
     view: ReadView,
 }
 
-/// Memory used again from step to step.
-#[derive(Default)]
-struct Buffers {
-    keys: KeyBuffer,
-    entry: Vec<u8>,
-    row: RowBuffer,
-    packed: Vec<u8>,
-}
-
 impl IndexBuild {
-    /// A build of index `index` of `table`, whose tree is made and empty, from the rows of `source` (the same table with
+    /// A build of index `index` of `table`, whose tree is made and empty, from the rows of `source_table` (the same table with
     /// the same columns, its rows where they are now) that `view` sees.
     ///
     /// # Errors
     /// What storage fails with.
     pub fn new(
         env: &Env,
-        source: &TableDef,
+        source_table: &TableDef,
         table: &Arc<TableDef>,
         index: usize,
         view: ReadView,
         options: IndexBuildOptions,
     ) -> Result<Self, BuildError> {
-        assert_eq!(source.columns.len(), table.columns.len(), "an index build changes no columns");
-        let source = Source { layout: TreeLayout::new(source, 0), tree: source.rows().tree, view };
+        assert_eq!(source_table.columns.len(), table.columns.len(), "an index build changes no columns");
+        let source = Source { tree: source_table.rows().tree, view };
         let scan = source.view.scan(source.tree, KeyRange::ALL, ScanDirection::Forward)?;
         let sort = SortOptions { memory_bytes_max: options.memory_bytes_max, temp_folder: options.temp_folder, stable: false };
         Ok(Self {
@@ -171,6 +161,7 @@ impl IndexBuild {
             table: table.clone(),
             index,
             layout: TreeLayout::new(table, index),
+            entries: EntryMaker::new(source_table, table, index),
             tree: table.indexes[index].tree,
             rows_expected: options.rows_expected,
             rows_scanned: 0,
@@ -178,7 +169,6 @@ impl IndexBuild {
             state: State::Scan { scan, sort: ExternalSort::new(env.clone(), sort) },
             statistics: SortStatistics::default(),
             last: Vec::new(),
-            buffers: Buffers::default(),
         })
     }
 
@@ -187,7 +177,7 @@ impl IndexBuild {
         let phase = match self.state {
             State::Scan { .. } => BuildPhase::Scan,
             State::Sort(_) => BuildPhase::Sort,
-            State::Append(_) => BuildPhase::Append,
+            State::Append { .. } => BuildPhase::Append,
             State::Done => BuildPhase::Done,
         };
         let whole = match phase {
@@ -220,11 +210,24 @@ impl IndexBuild {
                     State::Sort(sort)
                 }
             }
-            State::Sort(sort) => State::Append(sort.finish()?),
-            State::Append(mut sorted) => {
-                let more = self.append(txn, &mut sorted)?;
+            State::Sort(sort) => State::Append { sorted: sort.finish()?, appender: None },
+            State::Append { mut sorted, appender } => {
+                let mut appender = match appender {
+                    Some(appender) => appender,
+                    None => {
+                        let mut appender = txn.begin_bulk_append(self.tree)?;
+                        appender.set_fill_percent(self.table.indexes[self.index].options.fill_factor);
+                        appender
+                    }
+                };
+                let more = self.append(txn, &mut sorted, &mut appender)?;
                 self.statistics = sorted.statistics();
-                if more { State::Append(sorted) } else { State::Done }
+                if more {
+                    State::Append { sorted, appender: Some(appender) }
+                } else {
+                    appender.finish(txn)?;
+                    State::Done
+                }
             }
             State::Done => State::Done,
         };
@@ -266,58 +269,19 @@ impl IndexBuild {
 
     /// Puts the entries of the rows of `blocks` into the sort.
     fn take(&mut self, blocks: &[RowBlock], sort: &mut ExternalSort) -> Result<(), BuildError> {
-        let rows: usize = blocks.iter().map(RowBlock::len).sum();
-        let column = |column: &usize| {
-            let mut builder = ColumnBuilder::new(&self.table.columns[*column].sql_type, rows);
-            append_column(&self.source.layout, *column, blocks, &self.source.view, &mut builder)?;
-            Ok::<_, BuildError>(builder.finish())
-        };
-        let own_count = self.layout.own_key_count;
-        let own = self.layout.key_columns[..own_count].iter().map(column).collect::<Result<Vec<_>, _>>()?;
-        let stored = self.layout.row_columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
-        let kept = match &self.table.indexes[self.index].filter {
-            Some(filter) => Some(filter.kept(&self.table.columns, rows, |at| column(&at))?),
-            None => None,
-        };
-        let Buffers { keys, entry, row: buffer, packed } = &mut self.buffers;
-        encode_arrays(&own, self.layout.own_key(), keys);
-        let mut encoder = RowEncoder::new(&self.layout.row, &stored);
-        let places = blocks.iter().flat_map(|block| (0..block.len()).map(move |row| (block, row)));
-        for (at, (block, row)) in places.enumerate().filter(|(at, _)| kept.as_ref().is_none_or(|kept| kept[*at])) {
-            entry.clear();
-            if own_count > 0 {
-                entry.extend_from_slice(keys.key(at));
-            }
-            match (self.index, self.layout.row_number) {
-                (0, false) => {}
-                (0, true) => entry.extend_from_slice(&(self.rows_scanned + at as u64 + 1).to_be_bytes()),
-                _ => entry.extend_from_slice(block.key(row)),
-            }
-            if stored.is_empty() {
-                sort.push(entry, &[])?;
-                continue;
-            }
-            encoder.encode(at, buffer)?;
-            pack(buffer, packed);
-            sort.push(entry, packed)?;
-        }
-        Ok(())
+        let (table, view, number) = (self.table.clone(), self.source.view.clone(), self.rows_scanned);
+        self.entries.each(&table, blocks, &view, number, &mut |key, payload| Ok(sort.push(key, payload)?))
     }
 
     /// Writes entries; false at the end.
-    fn append(&mut self, txn: &mut Txn, sorted: &mut SortedRows) -> Result<bool, BuildError> {
+    fn append(&mut self, txn: &mut Txn, sorted: &mut SortedRows, appender: &mut BulkAppend) -> Result<bool, BuildError> {
         let unique = self.table.indexes[self.index].unique;
         let mut empty = RowBuffer::default();
         if self.layout.row_columns.is_empty() {
             self.layout.row.encode(&[], &mut empty)?;
         }
-        let mut appender = txn.bulk_append(self.tree)?;
-        let mut is_ended = false;
         for _ in 0..APPEND_ROWS {
-            let Some((key, payload)) = sorted.next()? else {
-                is_ended = true;
-                break;
-            };
+            let Some((key, payload)) = sorted.next()? else { return Ok(false) };
             if unique {
                 let part = own_part(&self.layout, self.index, key)?;
                 if self.rows_appended > 0 && part == self.last.as_slice() {
@@ -327,20 +291,19 @@ impl IndexBuild {
                 self.last.extend_from_slice(part);
             }
             if payload.is_empty() {
-                appender.push(key, Row::inline(empty.inline()))?;
+                appender.push(txn, key, Row::inline(empty.inline()))?;
             } else {
                 let (inline, large) = unpack(payload)?;
-                appender.push(key, Row { inline, large: &large })?;
+                appender.push(txn, key, Row { inline, large: &large })?;
             }
             self.rows_appended += 1;
         }
-        appender.finish()?;
-        Ok(!is_ended)
+        Ok(true)
     }
 }
 
 /// The index's own key in a whole one.
-fn own_part<'k>(layout: &TreeLayout, index: usize, key: &'k [u8]) -> Result<&'k [u8], Damage> {
+pub(crate) fn own_part<'k>(layout: &TreeLayout, index: usize, key: &'k [u8]) -> Result<&'k [u8], Damage> {
     if index == 0 { Ok(key) } else { Ok(&key[..key.len() - layout.row_key(key)?.len()]) }
 }
 
@@ -361,4 +324,4 @@ fn duplicate(source: &Source, table: &TableDef, index: usize, key: &[u8], payloa
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -102,6 +102,11 @@ pub trait CompileContext {
         let _ = name;
         None
     }
+    /// Whether the statement that fired the running trigger set the column; `None` outside triggers.
+    fn updated(&self, column: &str) -> Option<bool> {
+        let _ = column;
+        None
+    }
     /// A catalog or management view, by its schema and name (`sys`, `INFORMATION_SCHEMA`; `dbo` for `sysobjects`).
     fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
         let _ = (database, schema, name);
@@ -268,6 +273,20 @@ pub fn bind_default(expr: &ast::Expr, column: &ColumnDef, cx: &dyn CompileContex
     let mut binder = Binder::new(cx, expr.span.line);
     let bound = binder.bind_default_value(expr, column)?;
     optimize::plan_scalar(bound, Columns::default(), cx)
+}
+
+/// A condition over the columns of a table, each by its position: a CHECK.
+///
+/// # Errors
+/// What is wrong with it; 1046 for a subquery.
+pub fn bind_row_condition(expr: &ast::Expr, table: &Arc<TableDef>, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
+    let mut binder = Binder::new(cx, expr.span.line);
+    let (bound, columns) = binder.bind_row_condition(expr, table)?;
+    if bound.has_subquery() {
+        return Err(error::error(1046, &[], expr.span));
+    }
+    let (infos, _) = binder.finish();
+    optimize::plan_over(bound, &columns, infos, cx)
 }
 
 /// A node that inserts all rows of `node` into `table`, column by column in order: the second half of SELECT INTO.

@@ -3,8 +3,9 @@
 //! `query` never sees sessions: `engine` implements these traits and hands them in.
 
 use crate::locking::ReadLevel;
+use arrow_array::ArrayRef;
 use std::sync::Arc;
-use thawdb_catalog::{Catalog, DatabaseId, ObjectId};
+use thawdb_catalog::{Catalog, DatabaseId, ObjectId, TableDef};
 use thawdb_storage::{ReadView, Txn};
 use thawdb_types::{Scalar, SqlError};
 
@@ -75,6 +76,21 @@ pub trait StatementHost: SessionInfo {
     /// Folder for the run files of sorts that do not fit the memory grant.
     fn temp_folder(&self) -> std::path::PathBuf {
         std::env::temp_dir()
+    }
+    /// Whether the host wants to see the rows of the table as they change.
+    fn watches(&self, table: &TableDef) -> bool {
+        let _ = table;
+        false
+    }
+    /// New rows of a watched table, about to be written by a statement of this name: CHECK constraints (547).
+    fn check_rows(&mut self, statement: &str, table: &Arc<TableDef>, columns: &[ArrayRef], rows: usize) -> Result<(), SqlError> {
+        let _ = (statement, table, columns, rows);
+        Ok(())
+    }
+    /// Rows of a watched table have changed: old rows (none of INSERT) and new rows (none of DELETE), side by side.
+    fn note_rows(&mut self, table: &Arc<TableDef>, old: &[ArrayRef], new: &[ArrayRef], rows: usize) -> Result<(), SqlError> {
+        let _ = (table, old, new, rows);
+        Ok(())
     }
     /// Runs a user's scalar function; the arguments have the types of its parameters.
     fn call_function(&mut self, database: DatabaseId, function: ObjectId, arguments: Vec<Scalar>) -> Result<Scalar, SqlError> {

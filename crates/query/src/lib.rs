@@ -20,6 +20,8 @@ pub mod locking;
 pub mod optimize;
 pub mod phys;
 
+mod xml;
+
 #[cfg(test)]
 mod sql_tests;
 #[cfg(test)]

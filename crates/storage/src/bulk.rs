@@ -1,15 +1,16 @@
 //! Bulk append: rows in key order become whole leaves, written in large requests and hung onto the tree's right end.
 //!
 //! ```text
-//!   push ──> leaf in the making ──full──> batch of leaves in memory ──256──> one group: extents, links, separators
-//!                                                                     before it: images logged, pages written past the pool
+//!   push ──> leaf in the making ──full──> batch of leaves ──full──> logged, on its way to the device (a few at once)
+//!                                                                      ──written──> one group: extents, links, separators
 //! ```
-//! Rows carry no tag: their pages have the transaction as creator. The tree is locked whole. A batch that is not complete
+//! Rows carry no tag: their pages have the transaction as creator. The tree is locked whole. A batch that is not hung
 //! when the process ends never was: its pages are allocated in the group that makes them reachable.
 //!
 //! Invariants: 1. keys rise strictly (`push`). 2. The undo log says from which key on the tree is to be cut before the
-//! first leaf is hung (`flush`). 3. Dropped without `finish`, everything appended is cut off again.
-//! Cost: constant per row; a leaf is compressed once, checked once and written once.
+//! first leaf is hung (`hang`). 3. Batches are hung in order, each after it is written (`land_oldest`). 4. Dropped
+//! without `finish`, everything appended is cut off again ([`BulkAppender`]); a [`BulkAppend`] leaves that to its caller.
+//! Cost: constant per row; a leaf is laid out once, packed once and written once.
 //! Failure: `LogFull` and `FileFull` leave whole batches hung; the caller rolls back to its savepoint.
 
 use crate::btree::{NewLeaf, Tree};
@@ -20,16 +21,24 @@ use crate::locks::LockMode;
 use crate::mini::Mini;
 use crate::page::header::HEADER_BYTES;
 use crate::page::slotted::SLOT_BYTES;
-use crate::page::{Entry, Format, PAGE_BYTES, PageBytes, PageOp, PageType, header, op};
+use crate::page::whole::LeafMaker;
+use crate::page::{Entry, Format, PAGE_BYTES, PageBytes, PageType, header};
+use crate::space::Reserved;
 use crate::space::layout::{EXTENT_PAGES, page_of};
 use crate::spec::Row;
+use crate::store::stream::Batch;
 use crate::txn::{Savepoint, Txn};
 use crate::units::TreeInfo;
 use crate::versions::records::TxnRecord;
 use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use thawdb_device::AlignedBuf;
 
 /// Leaves of a batch: 2 MiB, long enough for a disk's full bandwidth, short enough to be nothing in memory.
 const BATCH_LEAVES: usize = 256;
+/// Batches on their way at once: one whose log is being flushed, one being written, and one done while they were.
+const BATCHES_MAX: usize = 4;
 /// References to large parts after which a batch ends: each is named in its group, which a small log must take.
 const BATCH_PARTS_BYTES: usize = 16 << 10;
 const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
@@ -48,19 +57,25 @@ struct LeafBuilder {
 }
 
 struct EntryAt {
-    key: usize,
-    large: usize,
-    row: usize,
-    end: usize,
+    key: u32,
+    large: u32,
+    row: u32,
+    end: u32,
 }
 
 impl LeafBuilder {
     fn key(&self, index: usize) -> &[u8] {
-        &self.bytes[self.entries[index].key..self.entries[index].large]
+        let at = &self.entries[index];
+        &self.bytes[at.key as usize..at.large as usize]
     }
 
-    /// Adds a row; false if the leaf has no room for it.
-    fn push(&mut self, key: &[u8], large: &[u8], row: &[u8]) -> bool {
+    fn last_key(&self) -> Option<&[u8]> {
+        self.entries.last().map(|at| &self.bytes[at.key as usize..at.large as usize])
+    }
+
+    /// Adds a row; false if the leaf, filled up to `body_bytes`, has no room for it.
+    #[inline]
+    fn push(&mut self, key: &[u8], large: &[u8], row: &[u8], body_bytes: usize) -> bool {
         let mut prefix_bytes = key.len();
         if !self.entries.is_empty() {
             let first = &self.key(0)[..self.prefix_bytes];
@@ -68,15 +83,17 @@ impl LeafBuilder {
         }
         let encoded = Entry { large_bytes: large, ..Entry::plain(key, row) }.encoded_bytes() + SLOT_BYTES;
         let whole_bytes = self.whole_bytes + encoded;
-        if whole_bytes - self.entries.len() * prefix_bytes > BODY_BYTES {
+        if whole_bytes - self.entries.len() * prefix_bytes > body_bytes && !self.entries.is_empty() {
             return false;
         }
+        let narrow = |at: usize| u32::try_from(at).expect("a leaf's entries take kilobytes");
         let start = self.bytes.len();
-        for part in [key, large, row] {
-            self.bytes.extend_from_slice(part);
-        }
-        let large_at = start + key.len();
-        self.entries.push(EntryAt { key: start, large: large_at, row: large_at + large.len(), end: self.bytes.len() });
+        let (large_at, row_at) = (start + key.len(), start + key.len() + large.len());
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(large);
+        self.bytes.extend_from_slice(row);
+        let end = narrow(self.bytes.len());
+        self.entries.push(EntryAt { key: narrow(start), large: narrow(large_at), row: narrow(row_at), end });
         self.whole_bytes = whole_bytes;
         self.prefix_bytes = prefix_bytes;
         true
@@ -84,7 +101,7 @@ impl LeafBuilder {
 
     /// Adds the references to its rows' large parts.
     fn add_large(&self, parts: &mut Vec<u8>) {
-        self.entries.iter().for_each(|at| parts.extend_from_slice(&self.bytes[at.large..at.row]));
+        self.entries.iter().for_each(|at| parts.extend_from_slice(&self.bytes[at.large as usize..at.row as usize]));
     }
 
     fn clear(&mut self) {
@@ -94,76 +111,122 @@ impl LeafBuilder {
         self.prefix_bytes = 0;
     }
 
-    /// The page, whole but for its siblings.
-    fn lay_out(&self, format: Format, id: PageId, page: &mut PageBytes) -> Result<(), StorageError> {
-        let mut draw = |operation: &PageOp<'_>| {
-            op::apply(page, id, operation).map_err(|error| StorageError::Bug(format!("leaf of a bulk append: {error:?}")))
-        };
-        draw(&PageOp::Format(format))?;
-        let prefix = &self.key(0)[..self.prefix_bytes];
-        draw(&PageOp::SetPrefix(prefix))?;
-        let mut bytes = Vec::with_capacity(256);
-        for (slot, at) in self.entries.iter().enumerate() {
-            bytes.clear();
-            let suffix = &self.bytes[at.key + self.prefix_bytes..at.large];
-            let entry = Entry { large_bytes: &self.bytes[at.large..at.row], ..Entry::plain(suffix, &self.bytes[at.row..at.end]) };
-            entry.encode(&mut bytes);
-            draw(&PageOp::SlotInsert { slot: u16::try_from(slot).expect("slots are few"), bytes: &bytes })?;
+    /// The page, whole but for its name and siblings.
+    fn lay_out(&self, format: Format, page: &mut PageBytes) {
+        let mut leaf = LeafMaker::new(page, PageId::NONE, format, &self.key(0)[..self.prefix_bytes]);
+        for at in &self.entries {
+            let part = |from: u32, to: u32| &self.bytes[from as usize..to as usize];
+            leaf.push(&part(at.key, at.large)[self.prefix_bytes..], part(at.large, at.row), part(at.row, at.end));
         }
-        Ok(())
+        leaf.finish();
     }
 }
 
-/// Fills a tree in key order beyond every key it has, whole leaves at a time.
-pub struct BulkAppender<'t> {
-    txn: &'t mut Txn,
+/// A batch on its way, and what hanging it takes.
+struct Flight {
+    batch: Batch,
+    reserved: Reserved,
+    after: Option<PageId>,
+    leaves: Vec<NewLeaf>,
+    /// References to the large parts of its rows: loose until it is hung.
+    parts: Vec<u8>,
+}
+
+/// An append at work, between calls with its transaction. It must be finished; dropped or failed, its caller rolls back
+/// to where it began.
+pub struct BulkAppend {
+    database: Arc<Database>,
     place: usize,
     tree: TreeId,
     me: TxnId,
     /// The transaction and its present command.
     writer: u64,
-    start: Savepoint,
     /// What the tree had before.
     above: Option<Vec<u8>>,
-    last: Option<Vec<u8>>,
     /// Last key of the leaf before the one in the making.
     leaf_before: Option<Vec<u8>>,
     leaf: LeafBuilder,
-    pages: Vec<PageBytes>,
-    /// References to the large parts of the rows on `pages`: loose until these are hung.
-    parts: Vec<u8>,
+    leaf_body_bytes: usize,
+    pages: AlignedBuf,
+    spare: Vec<AlignedBuf>,
     separators: Vec<Vec<u8>>,
+    parts: Vec<u8>,
+    flights: VecDeque<Flight>,
+    /// The page after which the next batch will hang, once the first has begun.
+    after: Option<Option<PageId>>,
     hung: bool,
+    forced: bool,
+    leaves_hung: u64,
+}
+
+/// Fills a tree in key order beyond every key it has, whole leaves at a time.
+pub struct BulkAppender<'t> {
+    txn: &'t mut Txn,
+    append: BulkAppend,
+    start: Savepoint,
     finished: bool,
 }
 
 impl Txn {
     /// An appender of rows in rising key order, beyond every key the tree has. Locks the whole tree.
     pub fn bulk_append(&mut self, tree: TreeId) -> Result<BulkAppender<'_>, StorageError> {
-        let me = self.ensure_id()?;
-        let place = self.open_tree(tree, LockMode::X)?;
-        let writer = self.writer(me);
         let start = self.savepoint();
+        let append = self.begin_bulk_append(tree)?;
+        Ok(BulkAppender { txn: self, append, start, finished: false })
+    }
+
+    /// Removes every row above `key` (all, for `None`), at the cost of their leaves: what appends that did not commit have
+    /// left at the end of a tree. The caller is the tree's only writer.
+    pub fn cut_off_above(&mut self, tree: TreeId, key: Option<&[u8]>) -> Result<(), StorageError> {
+        let me = self.ensure_id()?;
+        let place = self.open_tree(tree, LockMode::IS)?;
+        let info = self.trees[place].info.clone();
+        let tree = Tree { store: &self.database.store, info: &info, author: me, finishing: false };
+        let mut large = Vec::new();
+        while tree.cut_off_step(key, &mut large)? {}
+        if !large.is_empty() {
+            self.freed_large.push((info.id, large));
+        }
+        Ok(())
+    }
+
+    /// The same without holding the transaction between rows.
+    pub fn begin_bulk_append(&mut self, tree: TreeId) -> Result<BulkAppend, StorageError> {
+        self.begin_append(tree, LockMode::X)
+    }
+
+    /// The same to a tree that nobody else knows yet: the table it will belong to goes on in use.
+    pub fn begin_private_append(&mut self, tree: TreeId) -> Result<BulkAppend, StorageError> {
+        self.begin_append(tree, LockMode::IS)
+    }
+
+    fn begin_append(&mut self, tree: TreeId, mode: LockMode) -> Result<BulkAppend, StorageError> {
+        let me = self.ensure_id()?;
+        let place = self.open_tree(tree, mode)?;
+        let writer = self.writer(me);
         let info = self.trees[place].info.clone();
         let above = self.database.system_tree(&info).last_key()?;
         // Leaves at the right end that have lost their rows may stand for keys above the rows to come.
         while self.database.system_tree(&info).cut_off_step(above.as_deref(), &mut Vec::new())? {}
-        Ok(BulkAppender {
-            txn: self,
+        Ok(BulkAppend {
+            database: self.database.clone(),
             place,
             tree,
             me,
             writer,
-            start,
-            last: above.clone(),
             leaf_before: above.clone(),
             above,
             leaf: LeafBuilder::default(),
-            pages: Vec::new(),
-            parts: Vec::new(),
+            leaf_body_bytes: BODY_BYTES,
+            pages: AlignedBuf::zeroed(0),
+            spare: Vec::new(),
             separators: Vec::new(),
+            parts: Vec::new(),
+            flights: VecDeque::new(),
+            after: None,
             hung: false,
-            finished: false,
+            forced: false,
+            leaves_hung: 0,
         })
     }
 }
@@ -171,33 +234,79 @@ impl Txn {
 impl BulkAppender<'_> {
     /// The last key so far, the tree's own included: the next must be above.
     pub fn last_key(&self) -> Option<&[u8]> {
-        self.last.as_deref()
+        self.append.last_key()
     }
 
     /// Appends a row; `key` must be above every key before it, `Duplicate` if it equals the last, `Bug` if below.
+    #[inline]
     pub fn push(&mut self, key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
-        match self.last.as_deref().map(|last| key.cmp(last)) {
+        self.append.push(self.txn, key, row)
+    }
+
+    /// Completes the last leaf and the levels above; without it nothing of the append is kept.
+    pub fn finish(mut self) -> Result<(), StorageError> {
+        self.append.flush_all(self.txn)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for BulkAppender<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.append.abandon();
+            // A failure marks the transaction as one that can only end.
+            let _ = self.txn.rollback_to(self.start);
+        }
+    }
+}
+
+impl BulkAppend {
+    /// The last key so far, the tree's own included: the next must be above.
+    pub fn last_key(&self) -> Option<&[u8]> {
+        self.leaf.last_key().or(self.leaf_before.as_deref())
+    }
+
+    /// Fills leaves to this share of a hundred (FILLFACTOR); 0 and 100 are whole.
+    pub fn set_fill_percent(&mut self, percent: u8) {
+        let percent = if percent == 0 { 100 } else { usize::from(percent.min(100)) };
+        self.leaf_body_bytes = BODY_BYTES * percent / 100;
+    }
+
+    /// Leaves the rows out of the log: their pages are on the device before they are part of the tree, and a log backup
+    /// does not have them. For what can be made again: sorted runs.
+    pub fn force_pages(&mut self) {
+        self.forced = true;
+    }
+
+    /// Leaves that are part of the tree.
+    pub fn leaves_hung(&self) -> u64 {
+        self.leaves_hung
+    }
+
+    /// Appends a row within `txn`, the transaction it was begun in; `key` must be above every key before it, `Duplicate`
+    /// if it equals the last, `Bug` if below.
+    #[inline]
+    pub fn push(&mut self, txn: &mut Txn, key: &[u8], row: Row<'_>) -> Result<(), StorageError> {
+        match self.last_key().map(|last| compare(key, last)) {
             Some(Ordering::Equal) => return Err(StorageError::Duplicate { tree: self.tree, key: key.to_vec() }),
             Some(Ordering::Less) => return Err(StorageError::Bug("keys of a bulk append do not rise".into())),
             _ => {}
         }
         crate::txn::check_lengths(key, row)?;
-        let large = if row.large.is_empty() { Vec::new() } else { self.txn.write_large(self.place, row.large)? };
-        if !self.leaf.push(key, &large, row.inline) {
-            if let Err(error) = self.end_leaf() {
-                self.txn.freed_large.push((self.tree, large));
+        let large = if row.large.is_empty() { Vec::new() } else { txn.write_large(self.place, row.large)? };
+        if !self.leaf.push(key, &large, row.inline, self.leaf_body_bytes) {
+            if let Err(error) = self.end_leaf(txn) {
+                self.parts.extend_from_slice(&large);
                 return Err(error);
             }
-            assert!(self.leaf.push(key, &large, row.inline), "an empty leaf has room for any row");
+            assert!(self.leaf.push(key, &large, row.inline, self.leaf_body_bytes), "an empty leaf has room for any row");
         }
-        let last = self.last.get_or_insert_default();
-        last.clear();
-        last.extend_from_slice(key);
         Ok(())
     }
 
-    fn format(&self) -> Format {
-        let info = &self.txn.trees[self.place].info;
+    fn format(&self, txn: &Txn) -> Format {
+        let info = &txn.trees[self.place].info;
         Format {
             page_type: PageType::Leaf,
             tree: info.id,
@@ -208,82 +317,170 @@ impl BulkAppender<'_> {
         }
     }
 
-    fn end_leaf(&mut self) -> Result<(), StorageError> {
-        let mut page = [0; PAGE_BYTES];
+    fn end_leaf(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        if self.pages.is_empty() {
+            self.pages = self.spare.pop().unwrap_or_else(|| AlignedBuf::zeroed(BATCH_LEAVES * PAGE_BYTES));
+        }
+        let format = self.format(txn);
         // The page gets its name when its batch gets its extents.
-        self.leaf.lay_out(self.format(), PageId::NONE, &mut page)?;
+        self.leaf.lay_out(format, page_at(&mut self.pages, self.separators.len()));
         let first = self.leaf.key(0);
         let separator = match &self.leaf_before {
             Some(before) => crate::btree::separator_between(before, first).to_vec(),
             None => first.to_vec(),
         };
-        self.pages.push(page);
         self.separators.push(separator);
-        self.leaf_before.clone_from(&self.last);
+        let before = self.leaf_before.get_or_insert_default();
+        before.clear();
+        before.extend_from_slice(self.leaf.last_key().expect("a leaf that ends has rows"));
         self.leaf.add_large(&mut self.parts);
         self.leaf.clear();
-        if self.pages.len() == BATCH_LEAVES || self.parts.len() >= BATCH_PARTS_BYTES {
-            self.flush()?;
-        }
-        Ok(())
+        if self.separators.len() == BATCH_LEAVES || self.parts.len() >= BATCH_PARTS_BYTES { self.start_batch(txn) } else { Ok(()) }
     }
 
-    /// Writes the batch and hangs it onto the tree.
-    fn flush(&mut self) -> Result<(), StorageError> {
-        if self.pages.is_empty() {
-            return Ok(());
-        }
-        let database = self.txn.database.clone();
+    /// Sends the batch on its way.
+    fn start_batch(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        let database = self.database.clone();
         // A long append must not wait for the background to make room in the log.
         database.store.background_turn()?;
-        self.txn.reserve.grow(&database, UNDO_BYTES)?;
-        if !self.hung {
-            self.txn.undo.appended(self.tree, self.above.as_deref());
-            self.hung = true;
+        txn.reserve.grow(&database, UNDO_BYTES)?;
+        while self.flights.len() >= BATCHES_MAX {
+            self.land_oldest(txn)?;
         }
-        let known = &mut self.txn.trees[self.place];
-        let tree = Tree { store: &database.store, info: &known.info, author: self.me, finishing: false };
+        let info = txn.trees[self.place].info.clone();
+        let after = self.begin(txn, &info)?;
+        let count = self.separators.len();
         let mut mini = Mini::begin(&database.store, self.me);
-        let ids = take_pages(&mut mini, &known.info, self.pages.len())?;
-        let after = tree.begin_append(&mut mini)?;
-        name_pages(&mut self.pages, &ids, after);
-        write_runs(&database, &ids, &self.pages, self.me)?;
+        let ids = take_pages(&mut mini, &info, count)?;
+        let reserved = std::mem::take(&mut mini.reserved);
+        drop(mini);
+        let mut buffer = std::mem::replace(&mut self.pages, AlignedBuf::zeroed(0));
+        name_pages(&mut buffer, &ids, after);
         let separators = std::mem::take(&mut self.separators);
-        let leaves: Vec<NewLeaf> = ids.iter().zip(separators).map(|(page, separator)| NewLeaf { page: *page, separator }).collect();
-        tree.hang_leaves(&mut mini, after, &leaves)?;
-        mini.hold_parts(self.tree, &self.parts);
-        if known.touch {
-            mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
-        }
-        mini.commit()?;
-        known.touch = false;
-        self.pages.clear();
-        self.parts.clear();
-        Ok(())
-    }
-
-    /// Completes the last leaf and the levels above; without it nothing of the append is kept.
-    pub fn finish(mut self) -> Result<(), StorageError> {
-        if !self.leaf.entries.is_empty() {
-            self.end_leaf()?;
-        }
-        self.flush()?;
-        self.finished = true;
-        Ok(())
-    }
-}
-
-impl Drop for BulkAppender<'_> {
-    fn drop(&mut self) {
-        if !self.finished {
-            // A failure marks the transaction as one that can only end.
-            let _ = self.txn.rollback_to(self.start);
-            self.leaf.add_large(&mut self.parts);
-            if !self.parts.is_empty() {
-                self.txn.freed_large.push((self.tree, std::mem::take(&mut self.parts)));
+        let leaves = ids.iter().zip(separators).map(|(page, separator)| NewLeaf { page: *page, separator }).collect();
+        self.after = Some(ids.last().copied());
+        match database.store.start_new_pages(ids, buffer, self.me, self.forced) {
+            Ok(batch) => {
+                let parts = std::mem::take(&mut self.parts);
+                self.flights.push_back(Flight { batch, reserved, after, leaves, parts });
+                Ok(())
+            }
+            Err(error) => {
+                self.give_back(reserved);
+                Err(error)
             }
         }
     }
+
+    /// The page after which this batch will hang. Before the first, a root that is a leaf with rows hands them down.
+    fn begin(&mut self, txn: &mut Txn, info: &TreeInfo) -> Result<Option<PageId>, StorageError> {
+        if let Some(after) = self.after {
+            return Ok(after);
+        }
+        if !self.hung {
+            txn.undo.appended(self.tree, self.above.as_deref());
+            self.hung = true;
+        }
+        let database = self.database.clone();
+        let tree = Tree { store: &database.store, info, author: self.me, finishing: false };
+        let mut mini = Mini::begin(&database.store, self.me);
+        let after = tree.begin_append(&mut mini)?;
+        mini.commit()?;
+        self.after = Some(after);
+        Ok(after)
+    }
+
+    /// Waits until the oldest batch is written, and makes it part of the tree.
+    fn land_oldest(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        let Some(flight) = self.flights.pop_front() else { return Ok(()) };
+        let database = self.database.clone();
+        match database.store.land(flight.batch) {
+            Ok(buffer) => self.spare.push(buffer),
+            Err(error) => {
+                self.give_back(flight.reserved);
+                self.parts.extend_from_slice(&flight.parts);
+                return Err(error);
+            }
+        }
+        let known = &mut txn.trees[self.place];
+        let tree = Tree { store: &database.store, info: &known.info, author: self.me, finishing: false };
+        let mut mini = Mini::begin(&database.store, self.me);
+        mini.reserved = flight.reserved;
+        mini.hold_parts(self.tree, &flight.parts);
+        let hung = tree.hang_leaves(&mut mini, flight.after, &flight.leaves).and_then(|()| {
+            if known.touch {
+                mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
+            }
+            mini.commit()
+        });
+        if let Err(error) = hung {
+            self.parts.extend_from_slice(&flight.parts);
+            return Err(error);
+        }
+        known.touch = false;
+        self.leaves_hung += flight.leaves.len() as u64;
+        Ok(())
+    }
+
+    /// Makes everything pushed so far part of the tree. Pushing may go on after it, in a new leaf.
+    pub fn flush_all(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        if !self.leaf.entries.is_empty() {
+            self.end_leaf(txn)?;
+        }
+        if !self.separators.is_empty() {
+            self.start_batch(txn)?;
+        }
+        while !self.flights.is_empty() {
+            self.land_oldest(txn)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the last leaf and the levels above.
+    pub fn finish(mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        self.flush_all(txn)
+    }
+
+    fn give_back(&self, reserved: Reserved) {
+        let mut mini = Mini::begin(&self.database.store, self.me);
+        mini.reserved = reserved;
+        drop(mini);
+    }
+
+    /// Waits for what is on its way and gives its pages up.
+    fn abandon(&mut self) {
+        while let Some(flight) = self.flights.pop_front() {
+            // Written or not, nobody will reach the pages.
+            let _ = self.database.store.land(flight.batch);
+            self.give_back(flight.reserved);
+            self.parts.extend_from_slice(&flight.parts);
+        }
+        self.leaf.add_large(&mut self.parts);
+        self.leaf.clear();
+        if !self.parts.is_empty() {
+            // No row will ever name them.
+            self.database.free_large_later(&mut vec![(self.tree, std::mem::take(&mut self.parts))]);
+        }
+    }
+}
+
+impl Drop for BulkAppend {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// Order of two keys; most differ in their first eight bytes, which compare as a number without a call.
+#[inline]
+fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    if let (Some((a_first, a_rest)), Some((b_first, b_rest))) = (a.split_first_chunk::<8>(), b.split_first_chunk::<8>()) {
+        return u64::from_be_bytes(*a_first).cmp(&u64::from_be_bytes(*b_first)).then_with(|| a_rest.cmp(b_rest));
+    }
+    a.cmp(b)
+}
+
+fn page_at(pages: &mut AlignedBuf, at: usize) -> &mut PageBytes {
+    pages[at * PAGE_BYTES..].first_chunk_mut().expect("a batch has a place for each leaf")
 }
 
 /// Takes pages of whole extents; what is left of the last extent is given back.
@@ -301,9 +498,10 @@ fn take_pages(mini: &mut Mini<'_>, info: &TreeInfo, count: usize) -> Result<Vec<
     Ok(ids)
 }
 
-fn name_pages(pages: &mut [PageBytes], ids: &[PageId], after: Option<PageId>) {
-    for (index, page) in pages.iter_mut().enumerate() {
-        header::set_page_id(page, ids[index]);
+fn name_pages(pages: &mut AlignedBuf, ids: &[PageId], after: Option<PageId>) {
+    for (index, id) in ids.iter().enumerate() {
+        let page = page_at(pages, index);
+        header::set_page_id(page, *id);
         let left = index.checked_sub(1).map_or(after.unwrap_or(PageId::NONE), |left| ids[left]);
         let right = ids.get(index + 1).copied().unwrap_or(PageId::NONE);
         header::set_left_file(page, left.file);
@@ -311,18 +509,6 @@ fn name_pages(pages: &mut [PageBytes], ids: &[PageId], after: Option<PageId>) {
         header::set_right_file(page, right.file);
         header::set_right_page(page, right.page);
     }
-}
-
-/// Writes pages, run by run of ids that follow each other.
-fn write_runs(database: &Database, ids: &[PageId], pages: &[PageBytes], me: TxnId) -> Result<(), StorageError> {
-    let mut start = 0;
-    while start < ids.len() {
-        let follows = |at: &usize| ids[*at].file == ids[start].file && ids[*at].page as usize == ids[start].page as usize + at - start;
-        let count = (start..ids.len()).take_while(follows).count();
-        database.store.write_new_pages(ids[start], &pages[start..start + count], me)?;
-        start += count;
-    }
-    Ok(())
 }
 
 /// Cuts off what was appended above a key.

@@ -25,7 +25,7 @@
 
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
-use crate::log::{Log, ScanStart, Use};
+use crate::log::{Log, LogHoldup, ScanStart, Use};
 use crate::pool::WriteBack;
 use crate::record::{self, LooseChange, MissingPage};
 use crate::store::Store;
@@ -147,18 +147,19 @@ impl Store {
         let (pages, scan) = self.missing_pages(log, scan);
         let images = pages.chunks(DIRTY_PAGES).map(record::dirty);
         let images: Vec<_> = images.chain(loose.chunks(LOOSE_PARTS).map(|parts| record::loose(LooseChange::Image, parts))).collect();
+        log.checkpoint_fits(redo_from.min(logical_from).min(scan.at))?;
         // A short list may use what is kept free for checkpoints; a long one must not use what rollbacks have reserved.
-        let usage = if images.len() <= 2 { Use::Finish } else { Use::Normal };
+        let usage = if images.len() <= 2 { Use::Checkpoint } else { Use::Normal };
         for image in &images {
             log.append(&[image], usage, &mut Vec::new())?;
         }
         let record = record::checkpoint(&record::Checkpoint { redo_from, logical_from, transactions: &transactions });
         let mut lsns = Vec::new();
-        let after = log.append(&[&record], Use::Finish, &mut lsns)?;
+        let after = log.append(&[&record], Use::Checkpoint, &mut lsns)?;
         log.flush(after)?;
         let keep = redo_from.min(logical_from).min(lsns[0]).min(scan.at);
         log.set_master(keep, scan, &lsns[0].0.to_le_bytes())?;
-        log.truncate_before(keep, "CHECKPOINT");
+        log.truncate_before(keep, if redo_from < end { LogHoldup::OldestPage } else { LogHoldup::Checkpoint });
         // Relaxed, as below: estimates of the background's.
         self.checkpoints.last_keep.store(keep.0, Ordering::Relaxed);
         self.checkpoints.last_end.store(after.0, Ordering::Relaxed);

@@ -25,7 +25,7 @@ pub(crate) use deferred::Deferred;
 pub(crate) use segment::make_segment;
 pub(crate) use thread::CleanerThread;
 
-use crate::btree::RowEdit;
+use crate::btree::{RowEdit, Tidied};
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{LargeRef, PageId, TreeId, TxnId};
@@ -148,17 +148,19 @@ impl Database {
         Ok(())
     }
 
-    /// Takes tags and ghosts that nobody needs out of a leaf, and unlinks it if nothing is left.
+    /// Takes tags and ghosts that nobody needs out of a leaf; unlinks it if nothing is left, merges it if little is.
     fn tidy_leaf(&self, info: &TreeInfo, page: PageId) -> Result<(), StorageError> {
         let tree = self.system_tree(info);
         let mut freed = Vec::new();
-        let emptied = tree.tidy_leaf(page, &self.settler(info.id), &mut freed)?;
+        let settler = self.settler(info.id);
+        let tidied = tree.tidy_leaf(page, &settler, &mut freed)?;
         if !freed.is_empty() {
             self.cleaner.free_large(vec![(info.id, freed)]);
         }
-        match emptied {
-            Some(key) => tree.unlink_empty_leaf(&key),
-            None => Ok(()),
+        match tidied {
+            Tidied::Good => Ok(()),
+            Tidied::Empty(key) => tree.unlink_empty_leaf(&key),
+            Tidied::Sparse(key) => tree.merge_leaf(&key, &settler),
         }
     }
 

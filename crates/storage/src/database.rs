@@ -172,7 +172,7 @@ impl Database {
         if let Some(error) = analysis.failed {
             return Err(error);
         }
-        let spec = DatabaseSpec { name, files: store.files().map(|file| file.spec.clone()).collect(), temporary: false };
+        let spec = DatabaseSpec { name, files: store.files().map(|file| (*file.spec()).clone()).collect(), temporary: false };
         let boot = store.boot()?;
         if boot[0] != BOOT_VERSION {
             let detail = format!("trees' part of the boot page has version {}", boot[0]);
@@ -214,6 +214,30 @@ impl Database {
     /// The lower half: pages, log, files.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Every page of a tree by its maps, IAM pages first, with a copy of its bytes' header: DBCC IND.
+    pub fn pages_of_tree(&self, tree: TreeId) -> Result<Vec<(PageId, crate::page::PageBytes)>, StorageError> {
+        let info = self.tree(tree, 0)?;
+        let mut pages = Vec::new();
+        for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
+            let mut next = unit.0;
+            while next != PageId::NONE {
+                let page = *self.store.read(next)?;
+                let after = header::right(&page);
+                pages.push((next, page));
+                next = after;
+            }
+            for id in crate::units::pages_of(&self.store, unit)? {
+                pages.push((id, *self.store.read(id)?));
+            }
+        }
+        Ok(pages)
+    }
+
+    /// The filegroup a tree was made in.
+    pub fn filegroup_of(&self, tree: TreeId) -> Result<u16, StorageError> {
+        Ok(self.tree(tree, 0)?.filegroup)
     }
 
     /// Starts a transaction; costs nothing until its first write.

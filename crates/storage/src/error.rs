@@ -1,6 +1,6 @@
 //! What can go wrong below, by what the caller can do about it.
 
-use crate::ids::{PageId, TreeId};
+use crate::ids::{LogPoint, PageId, TreeId};
 use std::fmt;
 use thawdb_device::DeviceError;
 
@@ -29,11 +29,25 @@ pub enum StorageError {
     LogFull {
         /// Why no part of the log can be used again.
         reuse_wait: &'static str,
+        /// Where the log that cannot be used again begins.
+        holdup: LogPoint,
     },
     /// Every frame of the buffer pool is latched or dirty and cannot be written (802).
     PoolExhausted,
-    /// No data file can grow (1105).
-    FileFull,
+    /// No data file of the filegroup can grow (1105).
+    FileFull {
+        /// Its number.
+        filegroup: u16,
+        /// The tree that wanted room, 0 if none did.
+        tree: TreeId,
+    },
+    /// The tree's filegroup is read-only (652).
+    ReadOnly {
+        /// Its number.
+        filegroup: u16,
+        /// The tree.
+        tree: TreeId,
+    },
     /// A row or key is longer than the format allows.
     TooLong {
         /// Bytes asked for.

@@ -42,3 +42,32 @@ impl LargeRef {
         bytes.chunks_exact(size_of::<Self>()).map(|part| Self(part.try_into().expect("chunks of sixteen")))
     }
 }
+
+/// A place in the log as people read it: number of the VLF, 512-byte block in it, byte in that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct LogPoint {
+    /// Number of the VLF's use.
+    pub number: u32,
+    /// Block of 512 bytes within it.
+    pub block: u32,
+    /// Byte within the block.
+    pub slot: u16,
+}
+
+impl LogPoint {
+    /// As the management views write it.
+    pub fn hex(&self) -> String {
+        format!("{:08x}:{:08x}:{:04x}", self.number, self.block, self.slot)
+    }
+
+    /// As backup headers write it.
+    pub fn decimal(&self) -> u128 {
+        u128::from(self.number) * 1_000_000_000_000_000 + u128::from(self.block) * 100_000 + u128::from(self.slot)
+    }
+}
+
+impl std::fmt::Display for LogPoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "({}:{}:{})", self.number, self.block, self.slot)
+    }
+}

@@ -41,7 +41,7 @@ mod units;
 mod versions;
 mod view;
 
-pub use bulk::BulkAppender;
+pub use bulk::{BulkAppend, BulkAppender};
 pub use checkpoint::TransactionTable;
 pub use database::Database;
 pub use error::StorageError;
@@ -52,7 +52,7 @@ pub use recovery::RecoveryListener;
 pub use row_block::{PlainRows, RowBlock};
 pub use scan::Scan;
 pub use space::Unit;
-pub use spec::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, StorageConfig, TreeSpec};
+pub use spec::{DatabaseSpec, FileKind, FileSpec, GROWTH_PERCENT, KeyRange, Row, ScanDirection, StorageConfig, TreeSpec, growth_step};
 pub use storage::Storage;
 pub use store::{Store, background::Background};
 pub use txn::{Savepoint, Txn};

@@ -211,9 +211,12 @@ impl<'s> Mini<'s> {
     fn satisfy(&self, unit: Unit, need: Need) -> Result<(), StorageError> {
         if matches!(need, Need::Iam { .. }) && self.units_made.contains(&unit) {
             // Its IAM page is latched here, so its chain cannot grow now; the first interval was chosen for its room.
-            return Err(StorageError::FileFull);
+            let filegroup = self.store.space.iams(unit).map_or(1, |(filegroup, _)| filegroup);
+            return Err(StorageError::FileFull { filegroup, tree: TreeId(0) });
         }
-        self.store.satisfy(unit, need)
+        // The IAM page of a unit made here is latched here: nobody may read it to name its tree.
+        let own = matches!(need, Need::Growth { .. }) && self.units_made.contains(&unit);
+        self.store.satisfy(if own { SYSTEM_UNIT } else { unit }, need)
     }
 
     /// Gives a page of `unit` back; others get it after the commit.
@@ -288,6 +291,7 @@ impl<'s> Mini<'s> {
         let used_after = self.apply_maps()?;
         let end = self.append()?;
         let empty = self.store.space.settle(&self.reserved, true, &used_after);
+        self.units_made.iter().for_each(|unit| self.store.space.unit_made(*unit));
         self.phase = Phase::Committed;
         let store = self.store;
         drop(self);

@@ -34,9 +34,14 @@ pub(crate) struct LogReserve {
     pub(crate) used_bytes: u64,
 }
 
+/// Log that a transaction's end takes: two sectors hold its record and the rest of the block before.
+const END_BYTES: u64 = 8 << 10;
+
 impl LogReserve {
     /// Sets bytes aside, more at a time the more there are already.
     pub(crate) fn grow(&mut self, database: &Database, bytes: u64) -> Result<(), StorageError> {
+        // With the first change also what its end needs: the record, and the padding of the block that is flushed with it.
+        let bytes = if self.used_bytes == 0 { bytes + END_BYTES } else { bytes };
         self.used_bytes += bytes;
         if self.used_bytes > self.held_bytes
             && let Some(log) = database.store.log()

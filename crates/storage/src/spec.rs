@@ -35,8 +35,25 @@ pub struct FileSpec {
     pub size_bytes: u64,
     /// Greatest size in bytes; `None` is UNLIMITED.
     pub size_bytes_max: Option<u64>,
-    /// Growth step in bytes; 0 is none.
+    /// Growth step: bytes, or with [`GROWTH_PERCENT`] per cent of the present size; 0 is none.
     pub growth_bytes: u64,
+}
+
+/// Bit that makes a growth step one in per cent of the present size: so it is kept in files and catalogs.
+pub const GROWTH_PERCENT: u64 = 1 << 63;
+/// Least growth by per cent: an extent.
+const GROWTH_BYTES_MIN: u64 = 64 << 10;
+
+/// Bytes by which a file of `present_bytes` grows at a time; 0 if it does not.
+pub fn growth_step(growth: u64, present_bytes: u64) -> u64 {
+    match growth {
+        0 => 0,
+        growth if growth & GROWTH_PERCENT != 0 => {
+            let step = present_bytes / 100 * (growth & !GROWTH_PERCENT);
+            step.next_multiple_of(GROWTH_BYTES_MIN).max(GROWTH_BYTES_MIN)
+        }
+        bytes => bytes,
+    }
 }
 
 /// A database to be made or opened.

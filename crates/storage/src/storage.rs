@@ -53,6 +53,11 @@ impl Storage {
         self.locks.locks()
     }
 
+    /// Drops every clean page from the buffer pool (DBCC DROPCLEANBUFFERS).
+    pub fn drop_clean_pages(&self) {
+        self.pool.drop_clean();
+    }
+
     fn number(&self) -> u32 {
         // Relaxed: only uniqueness matters.
         self.number_next.fetch_add(1, Ordering::Relaxed)

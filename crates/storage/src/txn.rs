@@ -62,6 +62,8 @@ pub struct Txn {
     pub(crate) never_escalated: Vec<u32>,
     /// The command up to which the running statement's locking reads see changes.
     pub(crate) statement_command: Option<u64>,
+    /// Its commit returns before it is durable.
+    delayed: bool,
     /// A rollback did not finish: only ending is left.
     pub(crate) failed: bool,
     /// Number of the present command: changes made now carry it.
@@ -104,6 +106,7 @@ impl Txn {
             lock_timeout: None,
             cancel: None,
             deadlock_priority: 0,
+            delayed: false,
             statement_locks: Vec::new(),
             range_trees: Vec::new(),
             never_escalated: Vec::new(),
@@ -142,6 +145,12 @@ impl Txn {
     /// SET DEADLOCK_PRIORITY, -10 to 10; 0 at first.
     pub fn set_deadlock_priority(&mut self, priority: i8) {
         self.deadlock_priority = priority;
+    }
+
+    /// Lets its commit return before it is durable: a crash soon after may lose it, whole, with all that followed it. It is
+    /// durable with the next commit that is not delayed, and within a turn of the background at the latest.
+    pub fn set_delayed_durability(&mut self, delayed: bool) {
+        self.delayed = delayed;
     }
 
     /// SNAPSHOT isolation: writing a row that has changed since `view` is `SnapshotConflict` from now on.
@@ -190,8 +199,10 @@ impl Txn {
 
     /// The place in `trees` of a tree that is about to be written, with `mode` held on its table.
     pub(crate) fn open_tree(&mut self, tree: TreeId, mode: LockMode) -> Result<usize, StorageError> {
+        self.database.store.relieve_log()?;
         let me = self.ensure_id()?;
         let place = self.known_tree(tree)?;
+        self.database.store.check_writable(self.trees[place].info.filegroup, tree)?;
         self.lock_table(place, mode)?;
         if self.trees[place].touch {
             self.database.commits.touch(me, tree);
@@ -363,6 +374,16 @@ impl Txn {
         view::row_of(&self.database, &info, key, &view)
     }
 
+    /// Whether a row is there, as its newest committed (or own) state says; it stays so until this transaction ends: what a
+    /// FOREIGN KEY asks of the row referred to.
+    pub fn share_row(&mut self, tree: TreeId, key: &[u8]) -> Result<bool, StorageError> {
+        let place = self.open_tree(tree, LockMode::IX)?;
+        self.lock_key(place, key, LockMode::S)?;
+        let info = self.trees[place].info.clone();
+        let view = self.database.commits.view(self.id);
+        Ok(view::row_of(&self.database, &info, key, &view)?.is_some())
+    }
+
     /// Whether any live entry (committed, or this transaction's own) has a key in `range` other than `except`:
     /// the uniqueness check of secondary indexes. Waits for the fate of other transactions' entries there, and keeps
     /// others who ask about a range with the same start waiting until this transaction ends.
@@ -422,7 +443,8 @@ impl Txn {
                 return Err(error);
             }
         };
-        if let Err(error) = self.database.store.flush_log(end) {
+        let flushed = if self.delayed { Ok(()) } else { self.database.store.flush_log(end) };
+        if let Err(error) = flushed {
             // Nobody knows whether it is durable: it stays open, unseen, until the database is opened again.
             self.finish();
             return Err(error);

@@ -93,7 +93,7 @@ fn page(random: &mut SeededRandom) {
         key.clear();
         view.key(slot, &mut key);
         let entry = view.entry(slot);
-        (0..entry.large_count()).for_each(|index| drop(entry.large(index)));
+        (0..entry.large_count()).for_each(|index| _ = entry.large(index));
         let _ = view.search(&key);
     }
     let operations = some_bytes(random, 60);

@@ -28,6 +28,10 @@ pub enum Command {
     Demo(DemoArguments),
     /// Measure
     Bench(BenchArguments),
+    /// Show a page of a data file of a closed database
+    DumpPage(DumpPageArguments),
+    /// Show the log file of a closed database
+    DumpLog(DumpLogArguments),
     /// Run the whole engine on a simulated disk, from seeds: crashes, torn and lost writes, rot, full disks, I/O errors
     Simulate(SimulateArguments),
     /// Feed a decoder mutated input: page, record, block, row, key, tsql, or all of them; or damage a disk: mutate
@@ -35,6 +39,28 @@ pub enum Command {
     /// The child that the demo kills
     #[command(hide = true)]
     DemoWriter(DemoWriterArguments),
+}
+
+/// Which page.
+#[derive(Debug, Clone, Args)]
+pub struct DumpPageArguments {
+    /// Data file
+    pub file: PathBuf,
+    /// Number of the page in it
+    pub page: u32,
+    /// Show the header only
+    #[arg(long, conflicts_with = "bytes")]
+    pub header: bool,
+    /// Show all bytes too
+    #[arg(long)]
+    pub bytes: bool,
+}
+
+/// Which log.
+#[derive(Debug, Clone, Args)]
+pub struct DumpLogArguments {
+    /// Log file
+    pub file: PathBuf,
 }
 
 /// Where the data is, and with how much memory.

@@ -13,6 +13,8 @@ fn main() -> ExitCode {
         Command::Sql(arguments) => cmd::sql::run(&arguments),
         Command::Demo(arguments) => cmd::demo::run(&arguments),
         Command::Bench(arguments) => cmd::bench::run(&arguments),
+        Command::DumpPage(arguments) => cmd::dump::run_page(&arguments),
+        Command::DumpLog(arguments) => cmd::dump::run_log(&arguments),
         Command::Fuzz(arguments) => cmd::fuzz::run(&arguments),
         Command::Simulate(arguments) => cmd::simulate::run(&arguments),
         Command::DemoWriter(arguments) => cmd::demo::writer::run(&arguments),

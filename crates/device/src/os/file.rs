@@ -231,6 +231,10 @@ impl BlockFile for OsFile {
         ticket
     }
 
+    fn start_task(&self, task: Box<dyn FnOnce() + Send>) {
+        self.tickets.submit(task);
+    }
+
     fn stats(&self) -> FileStats {
         self.core.counters.read_out()
     }

@@ -39,6 +39,11 @@ impl CompileContext for CompileCx<'_> {
         crate::session::rowset::source(self.session, name)
     }
 
+    fn updated(&self, column: &str) -> Option<bool> {
+        let frame = self.session.frames.last().filter(|frame| frame.is_trigger)?;
+        Some(frame.updated.iter().any(|updated| updated.eq_ignore_ascii_case(column)))
+    }
+
     fn source(&self, database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
         crate::views::find(database, schema, name)
     }

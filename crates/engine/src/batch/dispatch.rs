@@ -103,9 +103,7 @@ impl Interpreter<'_, '_> {
                 transactions::begin(self.session, self.out, name.as_deref())?;
             }
             StmtKind::CommitTransaction(node) => {
-                if node.delayed_durability == Some(true) {
-                    return Err(unsupported_option("DELAYED_DURABILITY").into());
-                }
+                self.session.transactions.delayed = node.delayed_durability == Some(true);
                 transactions::commit(self.session, self.out)?;
             }
             StmtKind::RollbackTransaction(node) => {
@@ -137,7 +135,10 @@ impl Interpreter<'_, '_> {
             StmtKind::CreateView(node) => ddl::view::create_view(self, statement, node)?,
             StmtKind::CreateFunction(node) => ddl::function::create_function(self, statement, node)?,
             StmtKind::CreateSynonym(node) => ddl::synonym::create_synonym(self, node)?,
-            StmtKind::CreateIndex(node) => ddl::index::create_index(self, node)?,
+            StmtKind::CreateTrigger(node) => ddl::trigger::create_trigger(self, statement, node)?,
+            StmtKind::EnableTrigger(node) => ddl::trigger::enable_trigger(self, node)?,
+            StmtKind::CreateIndex(node) => ddl::index::create_index(self, node, statement.span)?,
+            StmtKind::AlterIndex(node) => ddl::alter_index::alter_index(self, node)?,
             StmtKind::DropIndex(node) => ddl::index::drop_index(self, node)?,
             StmtKind::CreateSchema(node) => ddl::schema::create_schema(self, node)?,
             StmtKind::CreateDatabase(node) => ddl::database::create_database(self, node)?,
@@ -147,6 +148,7 @@ impl Interpreter<'_, '_> {
             StmtKind::InsertBulk(node) => {
                 self.session.bulk = Some(crate::session::bulk::announce(self.session, node)?);
             }
+            StmtKind::Backup(node) => crate::backup::backup(self, node)?,
             StmtKind::Dbcc(node) => return crate::dbcc::run(self, node),
             StmtKind::Checkpoint(_) => self.checkpoint()?,
             StmtKind::Kill(node) => self.kill(node)?,
@@ -165,7 +167,13 @@ impl Interpreter<'_, '_> {
 
     fn checkpoint(&mut self) -> Result<(), Failure> {
         let open = self.session.database.clone();
-        open.storage.checkpoint().map_err(|error| self.session.storage_failure(open.id, error).into())
+        match open.storage.checkpoint() {
+            Err(thawdb_storage::StorageError::LogFull { .. }) => {
+                self.out.message(&crate::messages::message(3619, &[&open.name()]));
+                Ok(())
+            }
+            other => other.map_err(|error| self.session.storage_failure(open.id, error).into()),
+        }
     }
 
     fn kill(&mut self, node: &thawdb_tsql::ast::Kill) -> Result<(), Failure> {
@@ -186,10 +194,7 @@ fn unbuilt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
         StmtKind::Merge(_) => "MERGE".into(),
-        StmtKind::CreateTrigger(_) => "CREATE TRIGGER".into(),
-        StmtKind::Backup(_) => "BACKUP".into(),
         StmtKind::Restore(_) => "RESTORE".into(),
-        StmtKind::AlterIndex(_) => "ALTER INDEX".into(),
         StmtKind::Permission(_) => "GRANT, DENY, REVOKE".into(),
         StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),
         StmtKind::CreateRole(_) | StmtKind::AlterRole(_) => "CREATE ROLE".into(),

@@ -16,6 +16,7 @@ use crate::batch::failure::{Failure, Fate};
 use crate::batch::function::TableReturn;
 use crate::batch::interpreter::{Interpreter, NESTING_MAX};
 use crate::batch::outbox::Outbox;
+use crate::batch::parsed::Parsed;
 use crate::batch::program::{Op, Program};
 use crate::ddl::columns::sql_type;
 use crate::ddl::names::shown;
@@ -26,12 +27,12 @@ use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::ObjectDef;
+use thawdb_catalog::{ObjectDef, ObjectKind};
 use thawdb_tsql::ast::{
     Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter, Query, QueryBody, Stmt,
     StmtKind,
 };
-use thawdb_tsql::{ParseOptions, SyntaxError, parse_batch};
+use thawdb_tsql::{ParseOptions, SyntaxError};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
 
 /// Who runs a text: decides what a scope gives back and how it counts.
@@ -148,7 +149,9 @@ fn leave_scope(mut failure: Failure, caller: Caller) -> Failure {
 
 fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Result<Option<i32>, Failure> {
     let options = ParseOptions { quoted_identifier: session.options.quoted_identifier };
-    let batch = parse_batch(text, &options);
+    let engine = session.engine.clone();
+    let parsed = engine.plans.texts.batch(text, &options);
+    let batch = &parsed.batch;
     if let Some((last, earlier)) = batch.errors.split_last() {
         if !session.frame().guarded {
             earlier.iter().for_each(|error| out.message(&syntax_error(error)));
@@ -158,7 +161,7 @@ fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Res
     if session.options.parse_only && !matches!(batch.statements.first().map(|s| &s.kind), Some(StmtKind::SetOption(_))) {
         return Ok(None);
     }
-    run_program(session, out, text, &batch.statements)
+    run_program(session, out, text, &batch.statements, Some(&parsed))
 }
 
 fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Source<'_>) -> Result<Option<i32>, Failure> {
@@ -170,20 +173,29 @@ fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Sour
     }
     session.options.quoted_identifier = object.flags.quoted_identifier;
     session.options.ansi_nulls = object.flags.ansi_nulls;
-    if let Some(returns) = returns {
-        returns.begin(&mut Interpreter { session, out, text: &object.definition, at: 0, guarded: true })?;
+    if object.kind == ObjectKind::Trigger {
+        session.options.xact_abort = true;
     }
-    let status = run_program(session, out, &object.definition, statements)?;
+    if let Some(returns) = returns {
+        returns.begin(&mut Interpreter { session, out, text: &object.definition, parsed: None, at: 0, guarded: true })?;
+    }
+    let status = run_program(session, out, &object.definition, statements, None)?;
     if let Some(returns) = returns {
         returns.end(session)?;
     }
     Ok(status)
 }
 
-fn run_program(session: &mut SessionState, out: &mut Outbox<'_>, text: &str, statements: &[Stmt]) -> Result<Option<i32>, Failure> {
+fn run_program(
+    session: &mut SessionState,
+    out: &mut Outbox<'_>,
+    text: &str,
+    statements: &[Stmt],
+    parsed: Option<&Parsed>,
+) -> Result<Option<i32>, Failure> {
     let program = Program::new(statements).map_err(Failure::compile)?;
     declare_all(session, &program).map_err(Failure::compile)?;
-    Interpreter { session, out, text, at: 0, guarded: false }.run(&program)
+    Interpreter { session, out, text, parsed, at: 0, guarded: false }.run(&program)
 }
 
 /// Declares every variable of a program, each from its own step on: 134 for one declared twice.
@@ -328,7 +340,7 @@ pub(crate) fn run_with_parameters(
     arguments: &[Argument],
     mut frame: Frame,
 ) -> Result<(i32, Vec<(usize, Variable)>), Failure> {
-    let declared = parse_declarations(declarations)?;
+    let declared = parse_declarations(session, declarations)?;
     let procedure = frame.procedure.clone();
     let by = match &procedure {
         Some(procedure) => Declared::Procedure(procedure),
@@ -345,11 +357,12 @@ pub(crate) fn run_with_parameters(
     Ok((status, outputs.into_iter().map(|(argument, position)| (argument, frame.variables[position].clone())).collect()))
 }
 
-fn parse_declarations(declarations: &str) -> Result<Vec<Parameter>, SqlError> {
+/// The parameters that a declaration declares.
+fn parse_declarations(session: &SessionState, declarations: &str) -> Result<Arc<Vec<Parameter>>, SqlError> {
     if declarations.trim().is_empty() {
-        return Ok(Vec::new());
+        return Ok(Arc::default());
     }
-    thawdb_tsql::parse_parameter_list(declarations, &ParseOptions::default()).map_err(|errors| match errors.first() {
+    session.engine.plans.texts.parameters(declarations).map_err(|errors| match errors.first() {
         Some(error) => syntax_error(error),
         None => message(214, &[&"@params", &"ntext/nchar/nvarchar"]),
     })

@@ -14,6 +14,7 @@
 use crate::api::sink::{EnvChange, StatementKind};
 use crate::batch::failure::{Failure, Fate};
 use crate::batch::outbox::Outbox;
+use crate::batch::parsed::Parsed;
 use crate::batch::program::{Op, Program, Step};
 use crate::messages::message;
 use crate::session::state::SessionState;
@@ -29,6 +30,8 @@ pub(crate) struct Interpreter<'a, 's> {
     pub(crate) out: &'a mut Outbox<'s>,
     /// The text the statements were parsed from.
     pub(crate) text: &'a str,
+    /// The text parsed, with the plans kept beside it; none for a module's.
+    pub(crate) parsed: Option<&'a Parsed>,
     /// Where the program is.
     pub(crate) at: usize,
     /// Whether a TRY around the present step, here or in a caller, would catch an error.
@@ -107,6 +110,8 @@ impl Interpreter<'_, '_> {
         }
         self.session.ticket.facts.lock().command = command_of(&statement.kind);
         let outcome = self.dispatch(statement);
+        let line = statement.span.line;
+        self.session.infos.iter_mut().filter(|info| info.line == 0 && info.severity > 10).for_each(|info| info.line = line);
         self.send_infos();
         outcome
     }

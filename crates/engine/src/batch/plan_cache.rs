@@ -5,6 +5,7 @@
 //!
 //! Lock: PLAN_CACHE (rank 5), by shard, held for a look or a change of the map.
 
+use crate::batch::parsed::ParsedTexts;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -51,6 +52,8 @@ struct Shard {
 /// The plans of an instance.
 pub(crate) struct PlanCache {
     shards: Vec<Mutex<Shard>>,
+    /// Trees of texts, and plans beside them.
+    pub(crate) texts: ParsedTexts,
 }
 
 fn hash_of(key: &PlanKey) -> u64 {
@@ -61,7 +64,8 @@ fn hash_of(key: &PlanKey) -> u64 {
 
 impl PlanCache {
     pub(crate) fn new() -> Self {
-        Self { shards: (0..SHARD_COUNT).map(|_| Mutex::new(&PLAN_CACHE, Shard::default())).collect() }
+        let shards = (0..SHARD_COUNT).map(|_| Mutex::new(&PLAN_CACHE, Shard::default())).collect();
+        Self { shards, texts: ParsedTexts::new() }
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
@@ -108,6 +112,7 @@ impl PlanCache {
     /// Forgets all plans (DBCC FREEPROCCACHE).
     pub(crate) fn clear(&self) {
         self.shards.iter().for_each(|shard| *shard.lock() = Shard::default());
+        self.texts.clear();
     }
 }
 

@@ -12,14 +12,17 @@ use crate::api::sink::StatementKind;
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
+use crate::batch::parsed::Situation;
 use crate::batch::plan_cache::PlanKey;
+use crate::batch::trigger::ChangeKind;
 use crate::instance::TEMPDB_ID;
+use crate::session::changes::Watch;
 use crate::session::temporary::VARIABLES_ID;
 use std::sync::Arc;
-use thawdb_catalog::ObjectId;
+use thawdb_catalog::{LockEscalation, ObjectId};
 use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_all};
 use thawdb_query::exec;
-use thawdb_query::phys::Node;
+use thawdb_query::phys::{Node, NodeKind};
 use thawdb_storage::locks::LockMode;
 use thawdb_tsql::ast::Stmt;
 
@@ -52,20 +55,37 @@ impl Interpreter<'_, '_> {
         }
     }
 
+    fn situation(&self) -> Situation<'_> {
+        Situation {
+            database: self.session.database.id,
+            settings: self.session.settings(),
+            identity_insert: self.session.options.identity_insert,
+            variables: &self.session.frame().variables,
+            at: self.at,
+        }
+    }
+
     fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
         // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
-        let key = self.plan_key(statement);
         let frame = self.session.frame();
         let shared = self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
+        let start = statement.span.start;
+        let version = |database| self.session.tables(database).map(|t| t.version);
+        let beside = self.parsed.filter(|_| shared);
+        if let Some(plan) = beside.and_then(|parsed| parsed.plan(start, &self.situation(), version)) {
+            return Ok(plan);
+        }
+        let key = self.plan_key(statement);
         if shared {
-            let session = &self.session;
-            if let Some(plan) = session.engine.plans.get(&key, |database| session.tables(database).map(|t| t.version)) {
+            if let Some(plan) = self.session.engine.plans.get(&key, version) {
+                beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
                 return Ok(plan);
             }
         }
         let cx = CompileCx { session: self.session, step: self.at };
         let plan = Arc::new(compile(statement, &cx).map_err(Failure::compile)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
+            beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
             self.session.engine.plans.put(key, plan.clone());
         }
         Ok(plan)
@@ -95,13 +115,29 @@ impl Interpreter<'_, '_> {
             let open = self.session.storage_of(dependency.database)?;
             self.session.enter_database(&open)?;
             let resource = open.object_resource(dependency.table);
+            self.note_escalation(dependency)?;
             if !dependency.writes {
                 self.session.lock(resource, LockMode::SchS, true)?;
+                self.session.check_unchanged(&open, dependency.table)?;
                 continue;
             }
             let mode = if dependency.whole { LockMode::X } else { LockMode::IX };
             let part = self.session.part(dependency.database)?;
             part.txn.lock(resource, mode).map_err(|error| self.session.storage_failure(dependency.database, error))?;
+            self.session.check_unchanged(&open, dependency.table)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the transaction whether the table's locks may become one. Most may, and are not even looked for.
+    fn note_escalation(&mut self, dependency: &Dependency) -> Result<(), Failure> {
+        let definition = self.session.table(dependency.database, dependency.table);
+        let escalates = definition.is_none_or(|table| table.lock_escalation != LockEscalation::Disable);
+        let table = dependency.table.0.cast_unsigned();
+        if let Some(part) = self.session.transactions.existing_mut(dependency.database.0) {
+            part.txn.set_escalates(table, escalates);
+        } else if !escalates && !self.session.transactions.doomed {
+            self.session.part(dependency.database)?.txn.set_escalates(table, escalates);
         }
         Ok(())
     }
@@ -127,7 +163,7 @@ impl Interpreter<'_, '_> {
         };
         let limited = self.under_row_count(plan);
         let node = limited.as_ref().unwrap_or(&plan.node);
-        let count = if returns { self.stream(plan, node)? } else { self.drain(node)? };
+        let count = self.with_watches(plan, |this| if returns { this.stream(plan, node) } else { this.drain(node) })?;
         self.counted(count);
         self.out.done(kind, self.shown_count(count), false);
         Ok(())
@@ -135,7 +171,54 @@ impl Interpreter<'_, '_> {
 
     /// Runs a plan that changes rows and sends none; how many it changed.
     pub(crate) fn change_rows(&mut self, plan: &Compiled) -> Result<u64, Failure> {
-        self.drain(&plan.node)
+        self.run_watched(plan)
+    }
+
+    /// The same, for changes that follow from others.
+    pub(crate) fn run_watched(&mut self, plan: &Compiled) -> Result<u64, Failure> {
+        self.with_watches(plan, |this| this.drain(&plan.node))
+    }
+
+    /// Runs `work`, the changes of a plan, and then what constraints and triggers make of them.
+    fn with_watches(&mut self, plan: &Compiled, work: impl FnOnce(&mut Self) -> Result<u64, Failure>) -> Result<u64, Failure> {
+        let kind = match plan.kind {
+            CompiledKind::Insert { .. } => ChangeKind::Insert,
+            CompiledKind::Update { .. } => ChangeKind::Update,
+            CompiledKind::Delete { .. } => ChangeKind::Delete,
+            _ => return work(self),
+        };
+        let mut watches = Vec::new();
+        for dependency in plan.dependencies.iter().filter(|d| d.writes && d.table > ObjectId(0) && d.database != VARIABLES_ID) {
+            if let Some(table) = self.session.table(dependency.database, dependency.table)
+                && let Some(watch) = self.session.watch_of(dependency.database, &table)?
+            {
+                watches.push(watch);
+            }
+        }
+        let watched = !watches.is_empty();
+        self.session.changes.begin(watches);
+        let outcome = work(self);
+        let watches = self.session.changes.end();
+        let count = outcome?;
+        if watched {
+            self.follow_changes(plan, kind, watches, count)?;
+        }
+        Ok(count)
+    }
+
+    fn follow_changes(&mut self, plan: &Compiled, kind: ChangeKind, watches: Vec<Watch>, count: u64) -> Result<(), Failure> {
+        let target = changed_table(&plan.node);
+        for mut watch in watches {
+            // The table of OUTPUT INTO takes new rows whatever the statement is.
+            let own = target.as_ref().is_some_and(|(table, _)| *table == watch.table.id);
+            let kind = if own { kind } else { ChangeKind::Insert };
+            self.keep_foreign_keys(kind.word(), &watch)?;
+            if own {
+                let updated = target.as_ref().map_or(&[][..], |(_, updated)| updated);
+                self.fire_triggers(kind, &mut watch, updated, count)?;
+            }
+        }
+        Ok(())
     }
 
     /// The plan under SET ROWCOUNT, if that is on.
@@ -174,5 +257,17 @@ impl Interpreter<'_, '_> {
     /// The count a completion tells: none under SET NOCOUNT ON.
     pub(crate) fn shown_count(&self, count: u64) -> Option<u64> {
         (!self.session.options.nocount).then_some(count)
+    }
+}
+
+/// The table whose rows a plan's statement changes, and the columns an UPDATE sets, by position.
+fn changed_table(node: &Node) -> Option<(ObjectId, Vec<usize>)> {
+    match &node.kind {
+        NodeKind::AssignVariables { input, .. } => changed_table(input),
+        // OUTPUT INTO: the statement itself stands below.
+        NodeKind::Insert { input, table, .. } => changed_table(input).or(Some((table.id, Vec::new()))),
+        NodeKind::Update { table, assignments, .. } => Some((table.id, assignments.iter().map(|(at, _)| *at).collect())),
+        NodeKind::Delete { table, .. } => Some((table.id, Vec::new())),
+        _ => None,
     }
 }

@@ -2,7 +2,13 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
+use crate::ddl::{filegroups, files};
+use crate::instance::TEMPDB_ID;
+use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
+use crate::views::databases::recovery;
+use thawdb_storage::StorageError;
+use thawdb_storage::log::RecoveryModel;
 use thawdb_tsql::ast::{AlterDatabase, AlterDatabaseAction, OptionItem, OptionValue};
 use thawdb_types::SqlError;
 
@@ -24,7 +30,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("CURSOR_DEFAULT", &["GLOBAL", "LOCAL"]),
     ("DATE_CORRELATION_OPTIMIZATION", &["OFF"]),
     ("DB_CHAINING", &["OFF"]),
-    ("DELAYED_DURABILITY", &["DISABLED"]),
+    ("DELAYED_DURABILITY", &["DISABLED", "ALLOWED", "FORCED"]),
     ("NUMERIC_ROUNDABORT", &["OFF"]),
     ("PAGE_VERIFY", &["CHECKSUM"]),
     ("PARAMETERIZATION", &["SIMPLE"]),
@@ -55,16 +61,39 @@ pub(crate) fn alter_database(interpreter: &mut Interpreter<'_, '_>, node: &Alter
             for option in options {
                 changes.push(setting(interpreter, option)?);
             }
+            if open.id == TEMPDB_ID
+                && let Some((name, _)) = changes.iter().find(|(name, _)| name == "RECOVERY")
+            {
+                return Err(message(5058, &[name, &"tempdb"]).into());
+            }
             let engine = interpreter.session.engine.clone();
             engine.change_database(open.id, |record| record.properties.extend(changes))?;
+            apply_recovery(&open).map_err(|error| interpreter.session.storage_failure(open.id, error))?;
             Ok(())
         }
         AlterDatabaseAction::ModifyName(new) => rename(interpreter, &open.name(), &new.text, open.id),
-        AlterDatabaseAction::AddFiles { .. } | AlterDatabaseAction::AddLogFiles(_) => Err(unsupported("ALTER DATABASE ADD FILE").into()),
-        AlterDatabaseAction::ModifyFile(_) | AlterDatabaseAction::RemoveFile(_) => Err(unsupported("ALTER DATABASE MODIFY FILE").into()),
+        AlterDatabaseAction::AddFiles { files: new, filegroup } => {
+            files::add(interpreter, &open, new, filegroup.as_ref().map(|name| name.text.as_str()))
+        }
+        AlterDatabaseAction::AddLogFiles(_) => Err(files::add_log()),
+        AlterDatabaseAction::ModifyFile(clause) => files::modify(interpreter, &open, clause),
+        AlterDatabaseAction::RemoveFile(name) => files::remove(interpreter, &open, &name.text),
+        AlterDatabaseAction::AddFileGroup { name, contains } => filegroups::add(interpreter, &open, &name.text, contains.as_deref()),
+        AlterDatabaseAction::RemoveFileGroup(name) => filegroups::remove(interpreter, &open, &name.text),
+        AlterDatabaseAction::ModifyFileGroup { name, property } => filegroups::modify(interpreter, &open, &name.text, property),
         AlterDatabaseAction::Collate(_) => Err(unsupported("ALTER DATABASE COLLATE").into()),
         _ => Err(unsupported("ALTER DATABASE").into()),
     }
+}
+
+/// Makes storage keep to the recovery model that is recorded.
+pub(crate) fn apply_recovery(open: &OpenDatabase) -> Result<(), StorageError> {
+    let model = match recovery(&open.record()).0 {
+        1 => RecoveryModel::Full,
+        2 => RecoveryModel::BulkLogged,
+        _ => RecoveryModel::Simple,
+    };
+    open.storage.store().set_recovery_model(model)
 }
 
 fn setting(interpreter: &mut Interpreter<'_, '_>, option: &OptionItem) -> Result<(String, String), Failure> {

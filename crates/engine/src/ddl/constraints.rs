@@ -197,6 +197,11 @@ pub(crate) fn check_options(options: &[IndexOption]) -> Result<(), SqlError> {
 /// What WITH says that the index keeps. 129 for a FILLFACTOR that is no percentage.
 pub(crate) fn options_of(options: &[IndexOption]) -> Result<IndexOptions, SqlError> {
     let mut read = IndexOptions::default();
+    change_options(&mut read, options).map(|()| read)
+}
+
+/// Takes over what WITH or SET says.
+pub(crate) fn change_options(read: &mut IndexOptions, options: &[IndexOption]) -> Result<(), SqlError> {
     for option in options {
         match &option.kind {
             IndexOptionKind::IgnoreDupKey(on) => read.ignore_dup_key = *on,
@@ -210,7 +215,7 @@ pub(crate) fn options_of(options: &[IndexOption]) -> Result<IndexOptions, SqlErr
             _ => {}
         }
     }
-    Ok(read)
+    Ok(())
 }
 
 fn fill_factor(value: &Expr) -> Result<u8, SqlError> {

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thawdb_catalog::{DatabaseId, DatabaseRecord, DatabaseState, Properties};
 use thawdb_storage::locks::{LockMode, LockWait};
-use thawdb_storage::{FileKind, FileSpec};
+use thawdb_storage::{FileKind, FileSpec, GROWTH_PERCENT};
 use thawdb_tsql::ast::{CreateDatabase, FileSize, FileSpec as FileSyntax, ObjectName};
 use thawdb_types::{Collation, SqlError};
 
 /// Least size of a file (5174).
 const FILE_BYTES_MIN: u64 = 512 << 10;
+/// Growth is in whole extents.
+const GROWTH_BYTES_UNIT: u64 = 64 << 10;
 /// Numbers of the databases that every instance has end here.
 const LAST_SYSTEM_DATABASE: i32 = 4;
 
@@ -70,15 +72,25 @@ fn describe(session: &SessionState, node: &CreateDatabase, id: DatabaseId) -> Re
         files.push(file_spec(name, folder.join(format!("{name}.mdf")), FileKind::Rows { filegroup: 1 }));
     }
     let mut filegroups = vec![(1, "PRIMARY".to_owned())];
+    let mut default = 1;
     for (at, group) in node.filegroups.iter().enumerate() {
         if group.contains.is_some() {
             return Err(unsupported_option(format!("CONTAINS {}", group.contains.as_deref().unwrap_or(""))));
         }
         let number = u16::try_from(at + 2).map_err(|_| message(1828, &[&group.name.text]))?;
+        if filegroups.iter().any(|(_, name): &(u16, String)| name.eq_ignore_ascii_case(&group.name.text)) {
+            return Err(message(5035, &[&group.name.text]));
+        }
         filegroups.push((number, group.name.text.clone()));
+        if group.default {
+            default = number;
+        }
         for file in &group.files {
             files.push(file_of(file, FileKind::Rows { filegroup: number }, folder)?);
         }
+    }
+    if let Some(second) = node.log.get(1) {
+        return Err(unsupported_option("several log files").at_line(second.span.line));
     }
     for file in &node.log {
         files.push(file_of(file, FileKind::Log, folder)?);
@@ -88,16 +100,26 @@ fn describe(session: &SessionState, node: &CreateDatabase, id: DatabaseId) -> Re
         files.push(file_spec(&format!("{name}_log"), beside.join(format!("{name}_log.ldf")), FileKind::Log));
     }
     check_names(&files)?;
-    Ok(DatabaseRecord {
+    let mut record = DatabaseRecord {
         id,
         name: name.clone(),
         state: DatabaseState::Creating,
         files,
         filegroups,
         created: session.engine.now_datetime(),
-        properties: Properties::from([("RECOVERY".to_owned(), "FULL".to_owned())]),
+        properties: Properties::from([("RECOVERY".to_owned(), models_recovery(session))]),
         owner_sid: session.identity.sid.clone(),
-    })
+    };
+    if default != 1 {
+        crate::ddl::filegroups::set_default(&mut record, default);
+    }
+    Ok(record)
+}
+
+/// The recovery model of model: what a new database begins with.
+fn models_recovery(session: &SessionState) -> String {
+    let model = session.engine.database_named("model").map(|open| open.record());
+    model.and_then(|record| record.properties.get("RECOVERY").cloned()).unwrap_or_else(|| "FULL".to_owned())
 }
 
 /// One file as its clause says.
@@ -123,18 +145,25 @@ pub(crate) fn file_of(syntax: &FileSyntax, kind: FileKind, folder: &Path) -> Res
     if size_bytes_max.is_some_and(|most| most < size_bytes) {
         return Err(message(5061, &[]).at_line(line));
     }
-    let growth_bytes = match syntax.file_growth {
-        // A percentage is of the first size: growth steps are fixed here, and the views show them in bytes.
-        Some(FileSize::Percent(percent)) => (size_bytes / 100 * u64::from(percent)).max(1 << 16),
-        other => bytes(other, FILE_BYTES.1)?,
-    };
-    if size_bytes_max.is_some_and(|most| growth_bytes > most && syntax.file_growth.is_some()) {
+    let growth_bytes = syntax.file_growth.map_or(Ok(FILE_BYTES.1), |growth| growth_of(growth).map_err(|error| error.at_line(line)))?;
+    let in_bytes = growth_bytes & GROWTH_PERCENT == 0;
+    if size_bytes_max.is_some_and(|most| in_bytes && growth_bytes > most && syntax.file_growth.is_some()) {
         return Err(message(5169, &[&name]).at_line(line));
     }
     Ok(FileSpec { name, path, kind, size_bytes, size_bytes_max, growth_bytes })
 }
 
-fn check_names(files: &[FileSpec]) -> Result<(), SqlError> {
+/// A growth step as storage keeps it: whole extents, or per cent.
+pub(crate) fn growth_of(growth: FileSize) -> Result<u64, SqlError> {
+    match growth {
+        FileSize::Bytes(bytes) => Ok(bytes.next_multiple_of(GROWTH_BYTES_UNIT)),
+        FileSize::Percent(0) => Ok(0),
+        FileSize::Percent(percent) => Ok(GROWTH_PERCENT | u64::from(percent)),
+        FileSize::Unlimited => Err(unsupported_option("FILEGROWTH")),
+    }
+}
+
+pub(crate) fn check_names(files: &[FileSpec]) -> Result<(), SqlError> {
     for (at, file) in files.iter().enumerate() {
         if files[..at].iter().any(|earlier| earlier.name.eq_ignore_ascii_case(&file.name)) {
             return Err(message(1828, &[&file.name]));

@@ -92,6 +92,11 @@ fn drop_table(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, if_exist
         let Some(table) = catalog.tables.table(schema_of(name), &name.name.text).filter(|now| now.id == table.id).cloned() else {
             return Ok(false);
         };
+        let referring = catalog.related(table.id).is_some_and(|r| r.referenced_by.iter().any(|c| c.table != table.id));
+        let disabled = |c: &thawdb_catalog::ConstraintDef| c.foreign_key.as_ref().is_some_and(|key| key.referenced == table.id);
+        if referring || catalog.constraints.values().any(|c| c.table != table.id && disabled(c)) {
+            return Err(message(3726, &[&shown(name)]));
+        }
         drop_trees(&open, part, &table)?;
         catalog.remove_table(&mut part.txn, table.id).map_err(catalog_error(&open))?;
         Ok(true)

@@ -4,9 +4,10 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::constraints::{NewIndex, check_clause, check_key_types, check_options, filegroup_of, included_of, keys_of, options_of};
 use crate::ddl::index_filter::FilterReader;
-use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
+use crate::ddl::index_options::BuildOptions;
+use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::table::{filegroup_number, index_name};
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::ddl::{lock_for_change, online, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::session::state::SessionState;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 use thawdb_catalog::{IndexId, TableDef};
 use thawdb_maintain::{BuildError, BuildProgress, IndexBuild, IndexBuildOptions};
 use thawdb_query::context::StatementHost;
-use thawdb_storage::TreeSpec;
-use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem};
+use thawdb_storage::{TreeId, TreeSpec};
+use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem, Span};
 use thawdb_types::SqlError;
 
 /// The index that CREATE INDEX asks for.
@@ -47,23 +48,39 @@ pub(crate) struct AddedIndex {
 }
 
 /// CREATE INDEX.
-pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex) -> Result<(), Failure> {
+pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex, span: Span) -> Result<(), Failure> {
     if node.columnstore || node.filestream_on.is_some() {
         return Err(unsupported_option(if node.columnstore { "COLUMNSTORE" } else { "FILESTREAM_ON" }).into());
     }
-    check_options(&node.options)?;
+    let options = BuildOptions::read(interpreter, &node.options, "CREATE INDEX")?;
+    check_options(&options.rest)?;
+    // Within a transaction an online build holds its locks to the end as an offline one does, and so it is one.
+    if options.online && interpreter.session.transactions.count == 0 {
+        return online::create_index(interpreter, node, span, &options);
+    }
     interpreter.transactional(|this| {
         let open = database_of(this.session, &node.table)?;
         let missing = || message(1088, &[&shown(&node.table)]);
         let table = find_table(this.session, &node.table)?.ok_or_else(missing)?;
-        if is_local_temporary(&node.table) {
-            return Err(unsupported("CREATE INDEX on a temporary table").into());
-        }
         lock_for_change(this.session, &open, table.id)?;
         let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
         let index = new_index(this.session, &table, node)?;
         add_index(this, &open, &table, &index).map(drop)
     })
+}
+
+/// The number the next index of a table gets.
+pub(crate) fn next_index_id(table: &TableDef) -> IndexId {
+    let last = table.indexes.iter().map(|known| known.id.0).max().unwrap_or(0);
+    IndexId(last.max(1) + 1)
+}
+
+/// 1913 if the table has an index of this name.
+pub(crate) fn check_index_name(table: &TableDef, name: &str) -> Result<(), SqlError> {
+    if table.indexes.iter().any(|known| known.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name))) {
+        return Err(message(1913, &[&name, &"table", &shown_table(table)]));
+    }
+    Ok(())
 }
 
 /// Builds an index and makes it part of the table.
@@ -81,12 +98,9 @@ pub(crate) fn add_index(
     if clustered {
         return add_clustered(interpreter, open, table, index);
     }
-    let last = table.indexes.iter().map(|known| known.id.0).max().unwrap_or(0);
-    let id = IndexId(last.max(1) + 1);
+    let id = next_index_id(table);
     let name = index_name(&table.name, index, table.id, id.0);
-    if table.indexes.iter().any(|known| known.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(&name))) {
-        return Err(message(1913, &[&name, &"table", &shown_table(table)]).into());
-    }
+    check_index_name(table, &name)?;
     let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
     let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: id.0.cast_unsigned(), filegroup };
     let tree = interpreter.session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
@@ -96,12 +110,12 @@ pub(crate) fn add_index(
     let altered = Arc::new(altered);
     fill(interpreter.session, open, table, &altered, altered.indexes.len() - 1)?;
     let definition = (*altered).clone();
-    change_catalog(interpreter.session, open, |catalog, part| catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open)))?;
+    put_table(interpreter.session, open, definition, &[])?;
     Ok(AddedIndex { name, id })
 }
 
 /// Fills index `position` of `table` from the rows of `source`; how many there were.
-fn fill(
+pub(crate) fn fill(
     session: &mut SessionState,
     open: &Arc<OpenDatabase>,
     source: &TableDef,
@@ -162,12 +176,8 @@ fn add_clustered(
         fill(session, open, &altered, &altered, position)?;
     }
     let definition = (*altered).clone();
-    change_catalog(session, open, |catalog, part| {
-        for old in &table.indexes {
-            part.txn.drop_tree(old.tree).map_err(plain_error(open))?;
-        }
-        catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open))
-    })?;
+    let gone: Vec<TreeId> = table.indexes.iter().map(|index| index.tree).collect();
+    put_table(session, open, definition, &gone)?;
     Ok(AddedIndex { name, id: IndexId(1) })
 }
 
@@ -188,11 +198,8 @@ fn drop_one(interpreter: &mut Interpreter<'_, '_>, item: &DropIndexItem, if_exis
     let Some(table) = find_table(interpreter.session, &item.table)? else {
         return if if_exists { Ok(()) } else { Err(missing().into()) };
     };
-    if is_local_temporary(&item.table) {
-        return Err(unsupported("DROP INDEX on a temporary table").into());
-    }
     lock_for_change(interpreter.session, &open, table.id)?;
-    let now = interpreter.session.definitions(open.id).and_then(|c| c.tables.table(schema_of(&item.table), &item.table.name.text).cloned());
+    let now = find_table(interpreter.session, &item.table)?;
     let Some(table) = now.filter(|now| now.id == table.id) else { return Err(missing().into()) };
     let index = table.indexes.iter().find(|index| index.name.as_deref().is_some_and(|name| item.name.is(name)));
     let Some(index) = index else {
@@ -216,14 +223,9 @@ pub(crate) fn remove_index(
     if id.0 == 1 {
         return Err(unsupported("DROP of a clustered index").into());
     }
-    let now = interpreter.session.engine.now_datetime();
-    let dropped: Result<(), SqlError> = change_catalog(interpreter.session, open, |catalog, part| {
-        let mut altered = (**table).clone();
-        let position = altered.indexes.iter().position(|index| index.id == id).ok_or_else(|| message(3701, &[&"drop", &"index", &id.0]))?;
-        let index = altered.indexes.remove(position);
-        altered.modified = now;
-        part.txn.drop_tree(index.tree).map_err(plain_error(open))?;
-        catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))
-    });
-    dropped.map_err(Failure::run)
+    let mut altered = (**table).clone();
+    let position = altered.indexes.iter().position(|index| index.id == id).ok_or_else(|| message(3701, &[&"drop", &"index", &id.0]))?;
+    let index = altered.indexes.remove(position);
+    altered.modified = interpreter.session.engine.now_datetime();
+    put_table(interpreter.session, open, altered, &[index.tree]).map_err(Failure::run)
 }

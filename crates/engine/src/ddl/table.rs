@@ -6,6 +6,7 @@ use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
 use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
 use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{DEFAULT_SCHEMA, database_of, is_local_temporary, schema_of, shown};
+use crate::ddl::rules::{NewRule, NewRuleKind, rule_of, rules_of};
 use crate::ddl::{catalog_error, change_catalog, plain_error};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
@@ -24,6 +25,8 @@ pub(crate) struct NewTable {
     /// Name given to the DEFAULT of each column that has one.
     pub(crate) default_names: Vec<Option<String>>,
     pub(crate) filegroup: Option<String>,
+    /// CHECK and FOREIGN KEY constraints, added once the table is there.
+    pub(crate) rules: Vec<NewRule>,
 }
 
 /// CREATE TABLE.
@@ -35,7 +38,20 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
     interpreter.transactional(|this| {
         let mut new = describe(this.session, &node.name.name.text, &node.body)?;
         new.filegroup = filegroup_of(node.on.as_ref())?;
-        add_table(this.session, &node.name, new).map(drop).map_err(Failure::run)
+        let rules = std::mem::take(&mut new.rules);
+        let temporary = is_local_temporary(&node.name);
+        if temporary {
+            refuse_rules(this.session, &rules)?;
+        }
+        let table = add_table(this.session, &node.name, new)?;
+        let open = database_of(this.session, &node.name)?;
+        for rule in rules.iter().filter(|_| !temporary) {
+            this.add_rule(&open, &table, rule, true).map_err(|mut failure| {
+                failure.error = failure.error.at_line(rule.line);
+                failure
+            })?;
+        }
+        Ok(())
     })
 }
 
@@ -51,6 +67,7 @@ pub(crate) fn create_for_select_into(
         indexes: Vec::new(),
         default_names: vec![None; columns.len()],
         filegroup: None,
+        rules: Vec::new(),
     };
     check_column_names(&new)?;
     add_table(interpreter.session, name, new).map_err(Failure::run)
@@ -64,6 +81,17 @@ fn refuse_options(node: &CreateTable) -> Result<(), SqlError> {
         }
     }
     if node.filestream_on.is_some() { Err(unsupported_option("FILESTREAM_ON")) } else { Ok(()) }
+}
+
+/// Temporary tables and table variables have no FOREIGN KEYs, as in SQL Server, and here no CHECKs.
+pub(crate) fn refuse_rules(session: &mut SessionState, rules: &[NewRule]) -> Result<(), SqlError> {
+    for rule in rules {
+        match rule.kind {
+            NewRuleKind::Check(_) => return Err(unsupported_option("CHECK of a temporary table").at_line(rule.line)),
+            NewRuleKind::ForeignKey(_) => session.infos.push(message(1766, &[&rule.name.clone().unwrap_or_default()]).at_line(rule.line)),
+        }
+    }
+    Ok(())
 }
 
 /// Reads the clauses of a table.
@@ -82,7 +110,7 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
     let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
     let reader = FilterReader { session, table: name, columns: &definitions };
     let indexes = describe_indexes(&reader, body, &columns)?;
-    let mut new = NewTable { name: name.to_owned(), columns: definitions, indexes, default_names, filegroup: None };
+    let mut new = NewTable { name: name.to_owned(), columns: definitions, indexes, default_names, filegroup: None, rules: rules_of(body) };
     check_column_names(&new)?;
     if new.columns.iter().filter(|c| c.identity.is_some()).count() > 1 {
         return Err(message(2744, &[&name]));
@@ -104,7 +132,7 @@ fn describe_indexes(reader: &FilterReader<'_>, body: &TableBody, columns: &[NewC
     let (table, definitions) = (reader.table, reader.columns);
     let mut indexes = Vec::new();
     for (at, column) in columns.iter().enumerate() {
-        for constraint in &column.syntax.constraints {
+        for constraint in column.syntax.constraints.iter().filter(|constraint| rule_of(constraint, None).is_none()) {
             let line = constraint.span.line;
             let made = constraint_index(definitions, table, constraint, Some(at)).map_err(|error| error.at_line(line))?;
             indexes.push(made);
@@ -113,7 +141,7 @@ fn describe_indexes(reader: &FilterReader<'_>, body: &TableBody, columns: &[NewC
             indexes.push(inline_index(reader, index, Some(at))?);
         }
     }
-    for constraint in &body.constraints {
+    for constraint in body.constraints.iter().filter(|constraint| rule_of(constraint, None).is_none()) {
         let line = constraint.span.line;
         indexes.push(constraint_index(definitions, table, constraint, None).map_err(|error| error.at_line(line))?);
     }
@@ -238,6 +266,7 @@ pub(crate) fn build(
         columns: new.columns.clone(),
         indexes,
         lock_escalation: Default::default(),
+        building: None,
         created: now,
         modified: now,
     })
@@ -275,10 +304,13 @@ pub(crate) fn system_name(kind: &str, table: &str, id: ObjectId, part: i32) -> S
 
 /// Number of a filegroup of the database: 1921 if it has none of the name.
 pub(crate) fn filegroup_number(open: &OpenDatabase, name: Option<&str>) -> Result<u16, SqlError> {
-    let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case("default")) else { return Ok(1) };
     let record = open.record();
-    let found = record.filegroups.iter().find(|(_, known)| known.eq_ignore_ascii_case(name));
-    found.map(|(number, _)| *number).ok_or_else(|| message(1921, &[&"filegroup", &name]))
+    let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case("default")) else {
+        return Ok(crate::ddl::filegroups::default_of(&record));
+    };
+    let number = crate::ddl::filegroups::number_of(&record, name).ok_or_else(|| message(1921, &[&"filegroup", &name]))?;
+    let has_files = record.files.iter().any(|file| file.kind == thawdb_storage::FileKind::Rows { filegroup: number });
+    if has_files { Ok(number) } else { Err(message(622, &[&name])) }
 }
 
 /// Records the constraints of a new table as objects of their own.
@@ -315,6 +347,7 @@ pub(crate) fn add_constraint(
 ) -> Result<(), SqlError> {
     check_free(catalog, &table.schema_name, &name.0, &name.0)?;
     let id = catalog.take_object_id();
-    let constraint = ConstraintDef { id, name: name.0, table: table.id, kind, system_named: name.1, created: now };
+    let constraint =
+        ConstraintDef { id, name: name.0, table: table.id, kind, system_named: name.1, created: now, check: None, foreign_key: None };
     catalog.put_constraint(&mut part.txn, constraint).map_err(catalog_error(open))
 }

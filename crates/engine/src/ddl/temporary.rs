@@ -5,6 +5,7 @@ use crate::batch::interpreter::Interpreter;
 use crate::ddl::table::{NewTable, build, describe};
 use crate::ddl::{catalog_error, change_catalog, plain_error};
 use crate::instance::TEMPDB_ID;
+use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use crate::session::state::SessionState;
 use crate::session::temporary::{TempTable, VARIABLES_ID};
@@ -36,6 +37,11 @@ fn name_defaults(new: &mut NewTable, id: ObjectId) {
     }
 }
 
+/// Level of the scope that made a table, if it is a local temporary one.
+pub(crate) fn level_of(session: &SessionState, database: &OpenDatabase, table: &TableDef) -> Option<usize> {
+    session.temp.by_id(table.id).filter(|_| database.id == TEMPDB_ID).map(|temp| temp.level)
+}
+
 /// Drops the trees of a temporary table and forgets it.
 pub(crate) fn drop_local(session: &mut SessionState, name: &str) -> Result<(), SqlError> {
     let Some(temp) = session.temp.get(name).cloned() else { return Ok(()) };
@@ -58,6 +64,7 @@ pub(crate) fn declare_table(interpreter: &mut Interpreter<'_, '_>, node: &Declar
     interpreter.transactional(|this| {
         let session = &mut *this.session;
         let mut new = describe(session, &node.variable.name, &node.body)?;
+        crate::ddl::table::refuse_rules(session, &new.rules)?;
         let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
         name_defaults(&mut new, id);
         let open = session.storage_of(TEMPDB_ID)?;

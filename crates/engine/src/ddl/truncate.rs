@@ -34,6 +34,9 @@ pub(crate) fn truncate_table(interpreter: &mut Interpreter<'_, '_>, node: &Trunc
         let id = table.id;
         change_catalog(session, &open, |catalog, part| {
             let table = catalog.tables.tables.get(&id.0).cloned().ok_or_else(missing)?;
+            if catalog.related(id).is_some_and(|related| related.referenced_by.iter().any(|c| c.table != id)) {
+                return Err(message(4712, &[&shown(&node.table)]));
+            }
             let emptied = emptied(&open, part, &table)?;
             catalog.put_table(&mut part.txn, emptied).map_err(catalog_error(&open))
         })?;
@@ -44,7 +47,8 @@ pub(crate) fn truncate_table(interpreter: &mut Interpreter<'_, '_>, node: &Trunc
 fn emptied(open: &OpenDatabase, part: &mut DatabaseTxn, table: &TableDef) -> Result<TableDef, SqlError> {
     let mut emptied = table.clone();
     for index in &mut emptied.indexes {
-        let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup: 1 };
+        let filegroup = open.storage.filegroup_of(index.tree).map_err(plain_error(open))?;
+        let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup };
         let tree = part.txn.create_tree(spec).map_err(plain_error(open))?;
         part.txn.drop_tree(index.tree).map_err(plain_error(open))?;
         index.tree = tree;

@@ -1,6 +1,7 @@
 //! An open database: its storage, its published catalog, its counters.
 
 use crate::instance::counters::CounterTable;
+use crate::instance::index_jobs::JobTable;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord};
 use thawdb_observe::sync::{LockClass, RwLock};
@@ -17,6 +18,8 @@ pub(crate) struct OpenDatabase {
     pub(crate) id: DatabaseId,
     pub(crate) storage: Arc<thawdb_storage::Database>,
     pub(crate) counters: CounterTable,
+    /// Index operations that go on beside their tables' use.
+    pub(crate) jobs: JobTable,
     record: RwLock<Arc<DatabaseRecord>>,
     catalog: RwLock<Arc<DatabaseCatalog>>,
 }
@@ -32,6 +35,7 @@ impl OpenDatabase {
             id: record.id,
             storage,
             counters,
+            jobs: JobTable::new(),
             record: RwLock::new(&RECORD, Arc::new(record)),
             catalog: RwLock::new(&CATALOG, Arc::new(catalog)),
         }

@@ -15,6 +15,7 @@
 
 pub(crate) mod counters;
 pub(crate) mod database;
+pub(crate) mod index_jobs;
 pub(crate) mod lifecycle;
 pub(crate) mod login;
 pub(crate) mod registry;

@@ -82,7 +82,9 @@ pub(crate) fn make_database(storage: &Arc<Storage>, record: &DatabaseRecord, tem
     catalog.create(&mut txn).map_err(storage_of)?;
     txn.commit()?;
     database.start_background();
-    Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary)))
+    let open = OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary));
+    crate::ddl::alter_database::apply_recovery(&open)?;
+    Ok(open)
 }
 
 /// Opens a database's files and reads its catalog.
@@ -99,9 +101,29 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
         catalog.create(&mut txn).map_err(storage_of)?;
         txn.commit()?;
     }
+    // An online build that was not resumable ended with the instance: what it left goes.
+    let ended: Vec<_> = catalog.jobs.values().filter(|job| !job.resumable).cloned().collect();
+    if !ended.is_empty() {
+        let mut txn = database.begin();
+        for job in ended {
+            catalog.remove_job(&mut txn, job.table).map_err(storage_of)?;
+            for tree in [job.index.tree, job.side, job.runs] {
+                txn.drop_tree(tree)?;
+            }
+        }
+        txn.commit()?;
+    }
     let counters = load_counters(&view).map_err(storage_of)?;
+    // The database's own table of files is the truer one: a crash may have come before master heard of a change.
+    let mut record = record.clone();
+    let mut table = database.store().file_table()?;
+    table.sort_by_key(|(number, _)| *number);
+    record.files = table.into_iter().map(|(_, file)| file).collect();
     database.start_background();
-    Ok(OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(counters, true)))
+    let open = OpenDatabase::new(record, database, catalog, CounterTable::new(counters, true));
+    crate::ddl::alter_database::apply_recovery(&open)?;
+    crate::ddl::filegroups::apply_read_only(&open);
+    Ok(open)
 }
 
 fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Result<(OpenDatabase, InstanceCatalog), StorageError> {

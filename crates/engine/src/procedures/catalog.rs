@@ -96,13 +96,26 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
                WHERE @dbname IS NULL OR d.name = @dbname \
                GROUP BY d.name, d.database_id, d.create_date, d.recovery_model_desc, d.compatibility_level ORDER BY d.name \
                IF @dbname IS NOT NULL SELECT f.name, CAST(f.file_id AS smallint) AS fileid, f.physical_name AS filename, \
-               CASE f.type WHEN 0 THEN N'PRIMARY' END AS filegroup, CAST(CAST(f.size AS bigint) * 8 AS nvarchar(15)) + N' KB' AS size, \
+               CASE f.type WHEN 0 THEN CASE f.data_space_id WHEN 1 THEN N'PRIMARY' ELSE FILEGROUP_NAME(f.data_space_id) END END AS filegroup, \
+               CAST(CAST(f.size AS bigint) * 8 AS nvarchar(15)) + N' KB' AS size, \
                CASE f.max_size WHEN -1 THEN N'Unlimited' ELSE CAST(CAST(f.max_size AS bigint) * 8 AS nvarchar(15)) + N' KB' END AS maxsize, \
-               CAST(CAST(f.growth AS bigint) * 8 AS nvarchar(15)) + N' KB' AS growth, \
+               CASE f.is_percent_growth WHEN 1 THEN CAST(f.growth AS nvarchar(15)) + N'%' ELSE CAST(CAST(f.growth AS bigint) * 8 AS nvarchar(15)) + N' KB' END AS growth, \
                CASE f.type WHEN 0 THEN 'data only' ELSE 'log only' END AS usage \
                FROM sys.master_files AS f WHERE f.database_id = DB_ID(@dbname)",
     },
     CatalogProcedure { name: "sp_helptext", parameters: "@objname nvarchar(776), @columnname sysname = NULL", text: HELPTEXT_TEXT },
+    CatalogProcedure {
+        name: "sp_helpfile",
+        parameters: "@filename sysname = NULL",
+        text: "IF @filename IS NOT NULL AND FILE_ID(@filename) IS NULL BEGIN RAISERROR(15325, 16, 1, 'file', @filename) RETURN END \
+               SELECT f.name, CAST(f.file_id AS smallint) AS fileid, f.physical_name AS filename, \
+               CASE f.type WHEN 0 THEN FILEGROUP_NAME(f.data_space_id) END AS filegroup, \
+               CAST(CAST(f.size AS bigint) * 8 AS nvarchar(15)) + N' KB' AS size, \
+               CASE f.max_size WHEN -1 THEN N'Unlimited' ELSE CAST(CAST(f.max_size AS bigint) * 8 AS nvarchar(15)) + N' KB' END AS maxsize, \
+               CASE f.is_percent_growth WHEN 1 THEN CAST(f.growth AS nvarchar(15)) + N'%' ELSE CAST(CAST(f.growth AS bigint) * 8 AS nvarchar(15)) + N' KB' END AS growth, \
+               CASE f.type WHEN 0 THEN 'data only' ELSE 'log only' END AS usage \
+               FROM sys.database_files AS f WHERE @filename IS NULL OR f.name = @filename ORDER BY f.file_id",
+    },
     CatalogProcedure {
         name: "sp_help",
         parameters: "@objname nvarchar(776) = NULL",

@@ -35,6 +35,10 @@ pub(crate) struct Frame {
     pub(crate) caught: Vec<(usize, SqlError)>,
     /// Whether a TRY of a caller would catch what this scope does not.
     pub(crate) guarded: bool,
+    /// Whether it is a trigger.
+    pub(crate) is_trigger: bool,
+    /// Columns that the statement which fired it changed, for UPDATE().
+    pub(crate) updated: Vec<String>,
     /// Type of the value a scalar function returns.
     pub(crate) returns: Option<SqlType>,
     /// That value, once RETURN was reached.

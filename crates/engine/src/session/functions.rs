@@ -4,6 +4,7 @@
 
 use crate::ddl::names::{find_table, parse_name};
 use crate::messages::message;
+use crate::session::application_locks::{Ownership, mode_named};
 use crate::session::globals;
 use crate::session::properties;
 use crate::session::state::SessionState;
@@ -41,12 +42,34 @@ pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar])
     if arguments.is_empty() {
         return of_nothing(session, name);
     }
+    if let "APPLOCK_MODE" | "APPLOCK_TEST" = name {
+        return of_application_locks(session, name, &given);
+    }
     let found = of_databases(session, name, &given)
         .or_else(|| of_objects(session, name, &given))
         .or_else(|| of_columns(session, name, &given))
         .or_else(|| of_principals(session, name, &given))
         .or_else(|| of_files(session, name, &given));
     found.ok_or_else(|| message(195, &[&name, &"built-in function name"]))
+}
+
+/// APPLOCK_MODE(principal, resource, owner) and APPLOCK_TEST(principal, resource, mode, owner).
+fn of_application_locks(session: &SessionState, name: &str, given: &Arguments<'_>) -> Result<Scalar, SqlError> {
+    let shown = name.to_ascii_lowercase();
+    let tests = name == "APPLOCK_TEST";
+    let principal = given.text(0).ok_or_else(|| message(1230, &[&shown]))?;
+    if catalog_of(session, None).is_none_or(|catalog| catalog.user(principal).is_none()) {
+        return Err(message(1202, &[&principal]));
+    }
+    let resource = given.text(1).ok_or_else(|| message(1224, &[&shown]))?;
+    let ownership = given.text(if tests { 3 } else { 2 }).and_then(Ownership::named);
+    let ownership = ownership.ok_or_else(|| message(1226, &[&shown]))?;
+    let resource = session.application_resource(principal, resource);
+    if !tests {
+        return Ok(text(session.application_mode(resource, ownership)));
+    }
+    let mode = given.text(2).and_then(mode_named).ok_or_else(|| message(1225, &[&shown]))?;
+    Ok(Scalar::SmallInt(i16::from(session.test_application_lock(resource, mode))))
 }
 
 /// The next value of a sequence given by its database's and its own number.
@@ -276,16 +299,17 @@ fn of_principals(session: &SessionState, name: &str, given: &Arguments<'_>) -> O
 
 fn of_files(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
     let record = session.database.record();
+    let files = || crate::views::files::facts_of(&session.database);
     let position = |wanted: Option<&str>| {
-        let at = record.files.iter().position(|file| wanted.is_some_and(|w| file.name.eq_ignore_ascii_case(w)))?;
-        i32::try_from(at + 1).ok()
+        let found = files().into_iter().find(|file| wanted.is_some_and(|w| file.spec.name.eq_ignore_ascii_case(w)));
+        found.map(|file| file.number)
     };
     Some(match name {
         "FILE_ID" => optional(position(given.text(0)).and_then(|id| i16::try_from(id).ok()), Scalar::SmallInt),
         "FILE_IDEX" => optional(position(given.text(0)), Scalar::Int),
         "FILE_NAME" => {
-            let file = given.int(0).and_then(|id| usize::try_from(id - 1).ok()).and_then(|at| record.files.get(at));
-            optional(file, |file| text(file.name.clone()))
+            let file = files().into_iter().find(|file| given.int(0) == Some(file.number));
+            optional(file, |file| text(file.spec.name))
         }
         "FILEGROUP_ID" => {
             let group = record.filegroups.iter().find(|(_, name)| given.text(0).is_some_and(|g| g.eq_ignore_ascii_case(name)));

@@ -6,9 +6,10 @@ use crate::session::globals;
 use crate::session::isolation::Isolation;
 use crate::session::state::SessionState;
 use crate::session::temporary::VARIABLES_ID;
+use arrow_array::ArrayRef;
 use std::any::Any;
 use std::sync::Arc;
-use thawdb_catalog::{Catalog, DatabaseId, ObjectId};
+use thawdb_catalog::{Catalog, DatabaseId, ObjectId, TableDef};
 use thawdb_device::Env;
 use thawdb_query::context::{SessionInfo, StatementHost};
 use thawdb_query::locking::ReadLevel;
@@ -135,6 +136,19 @@ impl StatementHost for SessionState {
 
     fn temp_folder(&self) -> std::path::PathBuf {
         self.engine.config.data_folder.join(crate::instance::SORT_FOLDER)
+    }
+
+    fn watches(&self, table: &TableDef) -> bool {
+        self.changes.watches(table)
+    }
+
+    fn check_rows(&mut self, statement: &str, table: &Arc<TableDef>, columns: &[ArrayRef], rows: usize) -> Result<(), SqlError> {
+        self.check_new_rows(statement, table, columns, rows)
+    }
+
+    fn note_rows(&mut self, table: &Arc<TableDef>, old: &[ArrayRef], new: &[ArrayRef], rows: usize) -> Result<(), SqlError> {
+        self.keep_rows(table, old, new, rows);
+        Ok(())
     }
 
     fn call_function(&mut self, database: DatabaseId, function: ObjectId, arguments: Vec<Scalar>) -> Result<Scalar, SqlError> {

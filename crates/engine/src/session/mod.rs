@@ -10,7 +10,9 @@
 //! A panic in a statement is caught here: the client is told 3624, the work is rolled back, the session ends. Nothing
 //! below is left locked by it: storage's own latches abort the process instead.
 
+pub(crate) mod application_locks;
 pub(crate) mod bulk;
+pub(crate) mod changes;
 pub(crate) mod frame;
 pub(crate) mod functions;
 pub(crate) mod globals;
@@ -126,6 +128,7 @@ impl Session {
             let _ = state.rollback_work();
             let _ = crate::ddl::temporary::drop_all(state);
         }
+        state.application_locks.forget(&state.engine.locks);
         state.frames.clear();
         state.options = options::Options::default();
         state.prepared = prepared::PreparedTexts::default();
@@ -194,6 +197,7 @@ impl Session {
             out.message(&internal(what.unwrap_or("panic").to_owned()));
             state.frames.clear();
             state.in_function = 0;
+            state.changes = changes::Changes::default();
             let _ = state.rollback_work();
             state.ended = true;
             CallEnd { failed: true, cancelled: false }

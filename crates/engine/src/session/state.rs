@@ -12,6 +12,8 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::registry::SessionTicket;
 use crate::instance::{Engine, TEMPDB_ID};
 use crate::messages::message;
+use crate::session::application_locks::ApplicationLocks;
+use crate::session::changes::Changes;
 use crate::session::frame::Frame;
 use crate::session::options::Options;
 use crate::session::prepared::PreparedTexts;
@@ -56,7 +58,10 @@ pub(crate) struct SessionState {
     pub(crate) frames: Vec<Frame>,
     /// Functions running within the present statement, one within the other: their statements are parts of it.
     pub(crate) in_function: usize,
+    /// Rows that constraints and triggers of the running statements look at.
+    pub(crate) changes: Changes,
     pub(crate) owner: LockOwner,
+    pub(crate) application_locks: ApplicationLocks,
     /// Keeps the current database from being dropped.
     pub(crate) database_owner: LockOwner,
     statement_locks: Vec<Resource>,
@@ -89,6 +94,7 @@ impl SessionState {
         let party = Party::session(ticket.id);
         let mut state = Self {
             owner: engine.locks.owner_of(party),
+            application_locks: ApplicationLocks::new(engine.locks.owner_of(party)),
             database_owner: engine.locks.owner_of(party),
             login_database: database.id,
             engine,
@@ -102,6 +108,7 @@ impl SessionState {
             global_temp: Vec::new(),
             frames: Vec::new(),
             in_function: 0,
+            changes: Changes::default(),
             statement_locks: Vec::new(),
             infos: Vec::new(),
             views: Mutex::new(&VIEWS, BTreeMap::new()),
@@ -311,6 +318,7 @@ impl SessionState {
         let outcome = self.transactions.commit();
         self.views.lock().clear();
         self.statement_locks.clear();
+        self.application_locks.forget_transaction();
         self.engine.locks.release_all(&mut self.owner);
         self.note_transaction();
         outcome.map_err(|(open, error)| storage_error::plain(&open.name(), error))
@@ -321,6 +329,7 @@ impl SessionState {
         let outcome = self.transactions.rollback(&mut self.temp);
         self.views.lock().clear();
         self.statement_locks.clear();
+        self.application_locks.forget_transaction();
         self.engine.locks.release_all(&mut self.owner);
         self.note_transaction();
         outcome.map_err(|(open, error)| storage_error::plain(&open.name(), error))
@@ -345,6 +354,7 @@ impl Drop for SessionState {
         let _ = self.rollback_work();
         let _ = crate::ddl::temporary::drop_all(self);
         self.engine.locks.release_all(&mut self.owner);
+        self.application_locks.forget(&self.engine.locks);
         self.engine.locks.release_all(&mut self.database_owner);
         self.engine.sessions.close(&self.ticket);
     }

@@ -38,6 +38,8 @@ pub(crate) struct DatabaseTxn {
     start: Savepoint,
     /// What the transaction sees of the database under SNAPSHOT, once it has touched it.
     pub(crate) snapshot: Option<ReadView>,
+    /// The definitions there were when that view was taken.
+    pub(crate) seen: Option<Arc<DatabaseCatalog>>,
     /// The catalog with this transaction's changes, if it changed definitions.
     pub(crate) catalog: Option<Arc<DatabaseCatalog>>,
     pub(crate) on_commit: Vec<OnCommit>,
@@ -59,6 +61,8 @@ pub(crate) struct Transactions {
     pub(crate) doomed: bool,
     /// Name given to the outermost BEGIN TRANSACTION.
     pub(crate) name: Option<String>,
+    /// COMMIT asked for delayed durability.
+    pub(crate) delayed: bool,
     /// What the client calls it; 0 outside a transaction.
     pub(crate) descriptor: u64,
     /// The level at which rows were first touched.
@@ -103,7 +107,7 @@ impl Transactions {
                 None => database.storage.begin(),
             };
             let start = txn.savepoint();
-            DatabaseTxn { database: database.clone(), txn, start, snapshot: None, catalog: None, on_commit: Vec::new() }
+            DatabaseTxn { database: database.clone(), txn, start, snapshot: None, seen: None, catalog: None, on_commit: Vec::new() }
         })
     }
 
@@ -183,6 +187,7 @@ impl Transactions {
     fn forget(&mut self) {
         self.count = 0;
         self.doomed = false;
+        self.delayed = false;
         self.name = None;
         self.descriptor = 0;
         self.began_at = None;
@@ -193,9 +198,13 @@ impl Transactions {
     /// Commits everything and publishes changed definitions.
     pub(crate) fn commit(&mut self) -> Result<(), (Arc<OpenDatabase>, StorageError)> {
         let parts = std::mem::take(&mut self.databases);
+        let asked = self.delayed;
         self.forget();
+        // A commit of several databases is always durable when it returns.
+        let single = parts.values().filter(|part| part.txn.id().is_some()).count() <= 1;
         for part in parts.into_values() {
-            let DatabaseTxn { database, txn, catalog, on_commit, .. } = part;
+            let DatabaseTxn { database, mut txn, catalog, on_commit, .. } = part;
+            txn.set_delayed_durability(single && is_delayed(&database, asked));
             txn.commit().map_err(|error| (database.clone(), error))?;
             if let Some(catalog) = catalog {
                 database.publish(catalog);
@@ -226,6 +235,15 @@ impl Transactions {
             }
         }
         outcome
+    }
+}
+
+/// Whether a commit in this database may return before it is durable: the database decides, and under ALLOWED the COMMIT.
+fn is_delayed(database: &OpenDatabase, asked: bool) -> bool {
+    match database.record().properties.get("DELAYED_DURABILITY").map(String::as_str) {
+        Some("FORCED") => true,
+        Some("ALLOWED") => asked,
+        _ => false,
     }
 }
 

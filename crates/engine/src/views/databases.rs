@@ -3,6 +3,7 @@
 use crate::session::state::SessionState;
 use crate::views::{Column, DESC, Rows, View, bit, col, int, moment, null, small, text, tiny};
 use thawdb_catalog::{DatabaseId, DatabaseRecord};
+use thawdb_storage::log::LogHoldup;
 use thawdb_types::SqlType::{Bit, DateTime, Int, SmallInt, TinyInt, UniqueIdentifier};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType};
 
@@ -114,7 +115,7 @@ pub(crate) fn records(session: &SessionState) -> Vec<(std::sync::Arc<DatabaseRec
 }
 
 /// sys.databases.recovery_model and its description.
-fn recovery(record: &DatabaseRecord) -> (u8, &'static str) {
+pub(crate) fn recovery(record: &DatabaseRecord) -> (u8, &'static str) {
     match record.properties.get("RECOVERY").map(String::as_str) {
         Some("SIMPLE") => (3, "SIMPLE"),
         Some("BULK_LOGGED") => (2, "BULK_LOGGED"),
@@ -122,11 +123,24 @@ fn recovery(record: &DatabaseRecord) -> (u8, &'static str) {
     }
 }
 
-fn databases(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
-    Ok(records(session).iter().map(|(record, open)| row(record, *open)).collect())
+/// sys.databases.delayed_durability and its description.
+fn delayed_durability(record: &DatabaseRecord) -> (i32, &'static str) {
+    match record.properties.get("DELAYED_DURABILITY").map(String::as_str) {
+        Some("ALLOWED") => (1, "ALLOWED"),
+        Some("FORCED") => (2, "FORCED"),
+        _ => (0, "DISABLED"),
+    }
 }
 
-fn row(record: &DatabaseRecord, open: bool) -> Vec<Scalar> {
+fn databases(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let holdup = |id| {
+        let log = session.storage_of(id).ok()?.storage.store().log().cloned()?;
+        Some(log.holdup())
+    };
+    Ok(records(session).iter().map(|(record, open)| row(record, *open, holdup(record.id))).collect())
+}
+
+fn row(record: &DatabaseRecord, open: bool, holdup: Option<LogHoldup>) -> Vec<Scalar> {
     let on = |name: &str, default: bool| bit(record.properties.get(name).map_or(default, |value| value == "ON"));
     let no = || bit(false);
     let allows_snapshot = record.id.0 < 5 || record.properties.get("ALLOW_SNAPSHOT_ISOLATION").is_some_and(|value| value == "ON");
@@ -178,9 +192,12 @@ fn row(record: &DatabaseRecord, open: bool) -> Vec<Scalar> {
     ]);
     // Full text to log_reuse_wait: nothing of it is built, so nothing of it is on.
     row.extend((0..11).map(|_| no()));
-    row.extend([Scalar::Guid([0; 16]), no(), tiny(0), text("NOTHING"), no(), no(), no(), no()]);
+    let holdup = holdup.unwrap_or(LogHoldup::Nothing);
+    row.extend([Scalar::Guid([0; 16]), no(), tiny(holdup.number()), text(holdup.name()), no(), no(), no(), no()]);
     row.extend([Scalar::Null, Scalar::Null, Scalar::Null, small(1033), text("us_english"), int(1033), text("English")]);
-    row.extend([Scalar::Null, Scalar::Null, Scalar::Null, tiny(0), text("NONE"), int(60), int(0), text("DISABLED")]);
+    row.extend([Scalar::Null, Scalar::Null, Scalar::Null, tiny(0), text("NONE"), int(60)]);
+    let (durability, durability_name) = delayed_durability(record);
+    row.extend([int(durability), text(durability_name)]);
     row.extend([no(), no(), no(), no(), bit(true), int(0), text("DATABASE_DEFAULT"), text(record.name.clone())]);
     // Recovery needs no undo pass: what SQL Server calls accelerated database recovery is how this engine works.
     row.extend([no(), bit(true), no(), no(), no(), no(), no(), no()]);
@@ -203,7 +220,7 @@ mod tests {
             properties: Default::default(),
             owner_sid: vec![1],
         };
-        let row = row(&record, true);
+        let row = row(&record, true, None);
         assert_eq!(row.len(), COLUMNS.len());
         for (value, column) in row.iter().zip(COLUMNS) {
             let fits = match value {

@@ -2,9 +2,7 @@
 
 use crate::session::state::SessionState;
 use crate::views::{Column, Rows, View, col};
-use std::sync::Arc;
 use thawdb_catalog::DatabaseId;
-use thawdb_query::phys::RowSource;
 use thawdb_types::SqlType::BigInt;
 use thawdb_types::{SqlError, SqlType};
 
@@ -47,9 +45,4 @@ fn latches(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
 
 fn spinlocks(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     Ok(crate::observed::spinlocks())
-}
-
-/// Table-valued functions of the system: none is built.
-pub(crate) fn find_function(_: DatabaseId, _: &str, _: &str) -> Option<Arc<dyn RowSource>> {
-    None
 }

@@ -1,45 +1,12 @@
 //! Views over objects that cannot be made yet: right in their columns, and truly empty.
 
 use crate::session::state::SessionState;
-use crate::views::modules::object_with;
 use crate::views::{Column, DESC, Rows, View, col, null};
 use thawdb_catalog::DatabaseId;
 use thawdb_types::SqlType::{Bit, Int, TinyInt};
 use thawdb_types::{SqlError, SqlType};
 
 const NAME: SqlType = SqlType::SYSNAME;
-
-const FOREIGN_KEYS: [Column; 22] = object_with(&[
-    null("referenced_object_id", Int),
-    null("key_index_id", Int),
-    col("is_disabled", Bit),
-    col("is_not_for_replication", Bit),
-    col("is_not_trusted", Bit),
-    null("delete_referential_action", TinyInt),
-    null("delete_referential_action_desc", DESC),
-    null("update_referential_action", TinyInt),
-    null("update_referential_action_desc", DESC),
-    col("is_system_named", Bit),
-]);
-
-const CHECKS: [Column; 19] = object_with(&[
-    col("is_disabled", Bit),
-    col("is_not_for_replication", Bit),
-    col("is_not_trusted", Bit),
-    col("parent_column_id", Int),
-    null("definition", SqlType::NVARCHAR_MAX),
-    null("uses_database_collation", Bit),
-    col("is_system_named", Bit),
-]);
-
-const FOREIGN_KEY_COLUMNS: &[Column] = &[
-    col("constraint_object_id", Int),
-    col("constraint_column_id", Int),
-    col("parent_object_id", Int),
-    col("parent_column_id", Int),
-    col("referenced_object_id", Int),
-    col("referenced_column_id", Int),
-];
 
 const EXTENDED_PROPERTIES: &[Column] = &[
     col("class", TinyInt),
@@ -94,9 +61,6 @@ const fn standard(name: &'static str, columns: &'static [Column]) -> View {
 
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[
-    sys("foreign_keys", &FOREIGN_KEYS),
-    sys("foreign_key_columns", FOREIGN_KEY_COLUMNS),
-    sys("check_constraints", &CHECKS),
     sys("extended_properties", EXTENDED_PROPERTIES),
     sys("computed_columns", COMPUTED_COLUMNS),
     sys("stats", STATS),

@@ -15,11 +15,14 @@ pub(crate) mod databases;
 pub(crate) mod dynamic;
 pub(crate) mod empty;
 pub(crate) mod files;
+pub(crate) mod functions;
 pub(crate) mod indexes;
 pub(crate) mod information_schema;
+pub(crate) mod log;
 pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod principals;
+pub(crate) mod resumable;
 pub(crate) mod server;
 pub(crate) mod sessions;
 pub(crate) mod transactions;
@@ -75,7 +78,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 15] = [
+    let groups: [&'static [View]; 17] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -89,8 +92,10 @@ fn all() -> impl Iterator<Item = &'static View> {
         sessions::VIEWS,
         transactions::VIEWS,
         dynamic::VIEWS,
+        log::VIEWS,
         information_schema::VIEWS,
         empty::VIEWS,
+        resumable::VIEWS,
     ];
     groups.into_iter().flatten()
 }
@@ -163,7 +168,7 @@ pub(crate) fn find(database: DatabaseId, schema: &str, name: &str) -> Option<Arc
 
 /// A table-valued function of the system.
 pub(crate) fn find_function(database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
-    dynamic::find_function(database, schema, name)
+    functions::find(database, schema, name)
 }
 
 // Short ways to write rows.
@@ -190,6 +195,10 @@ pub(crate) fn small(value: i16) -> Scalar {
 
 pub(crate) fn big(value: impl TryInto<i64>) -> Scalar {
     Scalar::BigInt(value.try_into().unwrap_or(i64::MAX))
+}
+
+pub(crate) fn float(value: f64) -> Scalar {
+    Scalar::Float(value)
 }
 
 pub(crate) fn moment(value: i64) -> Scalar {

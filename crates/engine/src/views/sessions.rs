@@ -247,7 +247,14 @@ fn requests(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
         row.push(text(ticket.waits.last_kind().map_or("MISCELLANEOUS", |kind| kind.name())));
         row.push(text(wait.map_or_else(String::new, |wait| wait.resource.description())));
         row.extend([int(facts.transaction_count), int(1), big(facts.transaction_id), Scalar::Null]);
-        row.extend([Scalar::Real(0.0), big(0), int(0), elapsed_ms(facts.request_start, now), Scalar::Null, Scalar::Null]);
+        row.extend([
+            Scalar::Real(facts.percent_complete),
+            big(0),
+            int(0),
+            elapsed_ms(facts.request_start, now),
+            Scalar::Null,
+            Scalar::Null,
+        ]);
         row.extend([big(0), big(0), big(0), int(i32::MAX), text(facts.language.clone()), big(facts.row_count)]);
         Some(row)
     }))

@@ -110,7 +110,7 @@ impl Drop for Place {
     }
 }
 
-fn index(id: i32, keys: &[(usize, bool)], included: &[usize], unique: bool) -> IndexDef {
+pub(crate) fn index(id: i32, keys: &[(usize, bool)], included: &[usize], unique: bool) -> IndexDef {
     let keys = keys.iter().map(|(column_index, descending)| IndexKey { column_index: *column_index, descending: *descending }).collect();
     IndexDef {
         id: IndexId(id),
@@ -127,7 +127,7 @@ fn index(id: i32, keys: &[(usize, bool)], included: &[usize], unique: bool) -> I
 }
 
 /// id int, a int null, t varchar(20) null, w varchar(max) null, with these indexes.
-fn table(indexes: Vec<IndexDef>) -> TableDef {
+pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
     let collation = Collation::DEFAULT;
     let types = [
         ("id", SqlType::Int, false),
@@ -153,13 +153,14 @@ fn table(indexes: Vec<IndexDef>) -> TableDef {
         columns: types.iter().enumerate().map(column).collect(),
         indexes,
         lock_escalation: Default::default(),
+        building: None,
         created: 0,
         modified: 0,
     }
 }
 
 /// Rows in the order of `id`; every `a` and `t` differs from its neighbours', some `w` are large.
-fn rows(count: i32) -> Vec<Vec<Scalar>> {
+pub(crate) fn rows(count: i32) -> Vec<Vec<Scalar>> {
     let mut dice = 88_172_645_463_325_252_u64;
     let mut draw = move |limit: u64| {
         dice ^= dice << 13;

@@ -23,7 +23,7 @@ use arrow_select::zip::zip;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_storage::sort::{ExternalSort, SortOptions};
-use thawdb_storage::{KeyRange, Row, ScanDirection, StorageError};
+use thawdb_storage::{BulkAppend, KeyRange, Row, ScanDirection, StorageError};
 use thawdb_types::error::message;
 use thawdb_types::row::RowBuffer;
 use thawdb_types::{Batch, SqlError, SqlType};
@@ -60,6 +60,8 @@ pub struct BulkInsert {
     /// The table had no rows when the load began: its trees are filled by appending.
     was_empty: bool,
     last_key: Vec<u8>,
+    /// Fills the rows' tree while keys rise.
+    append: Option<BulkAppend>,
     /// One sort for each index but the first, if the table was empty.
     sorts: Vec<ExternalSort>,
     rows: u64,
@@ -76,8 +78,8 @@ impl BulkInsert {
             .scan(target.table.rows().tree, KeyRange::ALL, ScanDirection::Forward)
             .map_err(|e| host.storage_error(target.table.database, e))?;
         let is_empty = scan.next_block().map_err(|e| host.storage_error(target.table.database, e))?.is_none();
-        // What an index ignores must not reach the others: such rows are written one by one.
-        let was_empty = is_empty && !writer.ignores_duplicates();
+        // An index being built beside the table's use hears of rows one by one; what an index ignores must not reach others.
+        let was_empty = is_empty && target.table.building.is_none() && !writer.ignores_duplicates();
         let others = target.table.indexes.len() - 1;
         let memory_bytes_max = host.memory_grant_bytes() / others.max(1);
         let options = SortOptions { memory_bytes_max, temp_folder: host.temp_folder(), stable: false };
@@ -91,6 +93,7 @@ impl BulkInsert {
             gathered_bytes: 0,
             was_empty,
             last_key: Vec::new(),
+            append: None,
             sorts,
             rows: 0,
             rows_ignored: 0,
@@ -110,6 +113,11 @@ impl BulkInsert {
     /// Writes what is left and the other indexes; the number of rows.
     pub fn finish(mut self, host: &mut dyn StatementHost) -> Result<u64, SqlError> {
         self.flush(host)?;
+        let database = self.target.table.database;
+        if let Some(append) = self.append.take() {
+            let finished = append.finish(host.txn(database)?);
+            finished.map_err(|error| host.storage_error(database, error))?;
+        }
         for (at, sort) in std::mem::take(&mut self.sorts).into_iter().enumerate() {
             host.check_cancelled()?;
             self.append_index(at + 1, sort, host)?;
@@ -154,8 +162,12 @@ impl BulkInsert {
         let beyond = self.was_empty && (self.last_key.is_empty() || keys.get(0) > self.last_key.as_slice());
         let txn = host.txn(database)?;
         let result = match (beyond, self.was_empty) {
-            (true, _) => append_rows(&self.writer, txn, rows, keys),
-            (false, true) => insert_rows(&self.writer, txn, rows, keys),
+            (true, _) => append_rows(&self.writer, txn, &mut self.append, rows, keys),
+            // What was appended must be there before rows go between.
+            (false, true) => match self.append.take().map_or(Ok(()), |append| append.finish(txn)) {
+                Ok(()) => insert_rows(&self.writer, txn, rows, keys),
+                Err(error) => Err(error.into()),
+            },
             (false, false) => self.writer.insert(txn, rows, keys),
         };
         let result = result.and_then(|()| self.sort_entries(rows, keys));
@@ -285,18 +297,27 @@ fn rising_order(keys: &Keys, rows: usize) -> Option<UInt32Array> {
 }
 
 /// Appends rows to the rows' tree.
-fn append_rows(writer: &TableWriter, txn: &mut thawdb_storage::Txn, rows: TableRows<'_>, keys: &Keys) -> Result<(), WriteError> {
-    let mut appender = txn.bulk_append(writer.table.indexes[0].tree)?;
-    if rows.rows > 0 && appender.last_key().is_some_and(|last| last >= keys.get(0)) {
-        // Deleted rows are still there as ghosts, and nothing can be appended below them.
-        appender.finish()?;
-        return insert_rows(writer, txn, rows, keys);
+fn append_rows(
+    writer: &TableWriter,
+    txn: &mut thawdb_storage::Txn,
+    append: &mut Option<BulkAppend>,
+    rows: TableRows<'_>,
+    keys: &Keys,
+) -> Result<(), WriteError> {
+    if append.is_none() {
+        let begun = txn.begin_bulk_append(writer.table.indexes[0].tree)?;
+        if rows.rows > 0 && begun.last_key().is_some_and(|last| last >= keys.get(0)) {
+            // Deleted rows are still there as ghosts, and nothing can be appended below them.
+            begun.finish(txn)?;
+            return insert_rows(writer, txn, rows, keys);
+        }
+        *append = Some(begun);
     }
-    writer.for_each_row(0, rows, |row, bytes| match with_row(bytes, |r| appender.push(keys.get(row), r)) {
+    let append = append.as_mut().expect("begun above");
+    writer.for_each_row(0, rows, |row, bytes| match with_row(bytes, |r| append.push(txn, keys.get(row), r)) {
         Err(StorageError::Duplicate { .. }) => Err(WriteError::Duplicate { index: 0, row }),
         other => Ok(other?),
-    })?;
-    Ok(appender.finish()?)
+    })
 }
 
 /// Inserts rows into the rows' tree only.

@@ -39,6 +39,9 @@ impl<'p> Delete<'p> {
         let result = self.writer.delete(cx.host.txn(self.writer.table.database)?, rows, &keys);
         result.map_err(|error| self.writer.to_sql(error, rows, cx))?;
         cx.state.rows_affected += batch.rows as u64;
+        if cx.host.watches(&self.writer.table) {
+            cx.host.note_rows(&self.writer.table, &old, &[], batch.rows)?;
+        }
         if self.output.is_empty() {
             return Ok(None);
         }

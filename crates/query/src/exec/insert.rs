@@ -67,6 +67,9 @@ impl<'p> InsertSpec<'p> {
             });
         }
         check_not_null(self.table, &columns, "INSERT", cx)?;
+        if cx.host.watches(self.table) {
+            cx.host.check_rows("INSERT", self.table, &columns, batch.rows)?;
+        }
         Ok(columns)
     }
 
@@ -154,14 +157,17 @@ impl<'p> Operator<'p> for Insert<'p> {
             let columns = self.spec.complete(&batch, &types, cx)?;
             let counted = cx.state.rows_affected;
             let written = write_rows(&self.writer, TableRows { columns: &columns, rows: batch.rows }, cx)?;
+            let mut inserted = Batch::new(columns, batch.rows);
+            if let Some(written) = written {
+                inserted = inserted.filter(&written);
+            }
+            if cx.host.watches(self.spec.table) {
+                cx.host.note_rows(self.spec.table, &[], &inserted.columns, inserted.rows)?;
+            }
             if self.counted_below {
                 cx.state.rows_affected = counted;
             }
             if !self.output.is_empty() {
-                let mut inserted = Batch::new(columns, batch.rows);
-                if let Some(written) = written {
-                    inserted = inserted.filter(&written);
-                }
                 let rows = inserted.rows;
                 let output = self.output.iter().map(|e| eval_array(e, &inserted, cx)).collect::<Result<Vec<_>, _>>()?;
                 return Ok(Some(Batch::new(output, rows)));

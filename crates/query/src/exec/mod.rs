@@ -40,6 +40,7 @@ mod project;
 mod recursive;
 mod seek;
 mod set_difference;
+mod side_writer;
 mod single_row;
 mod sort;
 mod sort_buffer;
@@ -69,10 +70,11 @@ pub use thawdb_types::Batch;
 use crate::context::StatementHost;
 use crate::expr::Expr;
 use crate::phys::{Node, NodeKind, OutputColumn};
+use arrow_array::ArrayRef;
 use cx::{Cx, CxState};
 use thawdb_catalog::TableDef;
 use thawdb_types::error::message;
-use thawdb_types::{Scalar, SqlError};
+use thawdb_types::{Scalar, SqlError, SqlType, scalar_at};
 
 /// An operation at work.
 pub trait Operator<'p> {
@@ -170,6 +172,14 @@ fn counts_own_rows(plan: &Node) -> bool {
 pub fn eval_scalar(expr: &Expr, host: &mut dyn StatementHost) -> Result<Scalar, SqlError> {
     let mut state = CxState::default();
     crate::eval::eval_free(expr, &mut Cx { host, state: &mut state })
+}
+
+/// For each row of `columns`, whether a condition over them is false; true and unknown pass.
+pub fn eval_rows_false(expr: &Expr, columns: &[ArrayRef], rows: usize, host: &mut dyn StatementHost) -> Result<bool, SqlError> {
+    let mut state = CxState::default();
+    let batch = Batch::new(columns.to_vec(), rows);
+    let values = crate::eval::eval_array(expr, &batch, &mut Cx { host, state: &mut state })?;
+    Ok((0..rows).any(|row| scalar_at(values.as_ref(), row, &SqlType::Bit) == Scalar::Bit(false)))
 }
 
 /// Whether a condition is true: neither false nor unknown.

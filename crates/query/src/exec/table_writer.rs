@@ -15,11 +15,12 @@
 
 use crate::eval::convert_scalar;
 use crate::exec::Cx;
+use crate::exec::side_writer::SideWriter;
 use arrow_array::{Array, ArrayRef, BinaryArray};
 use std::convert::Infallible;
 use std::ops::Bound;
 use std::sync::Arc;
-use thawdb_catalog::{TableDef, TreeLayout};
+use thawdb_catalog::{ColumnDef, IndexDef, TableDef, TreeLayout};
 use thawdb_storage::{KeyRange, Row, StorageError, TreeId, Txn};
 use thawdb_types::error::message;
 use thawdb_types::key::{KeyBuffer, KeyColumn, decode_value, encode_arrays, is_lossless, range_end, skip_value};
@@ -84,6 +85,7 @@ impl Keys {
 pub(crate) struct TableWriter {
     pub(crate) table: Arc<TableDef>,
     pub(crate) layouts: Vec<TreeLayout>,
+    side: Option<SideWriter>,
 }
 
 /// A batch of a table's rows: every column, in the table's order.
@@ -94,14 +96,15 @@ pub(crate) struct TableRows<'a> {
 }
 
 impl TableRows<'_> {
-    fn of(&self, columns: &[usize]) -> Vec<ArrayRef> {
+    pub(crate) fn of(&self, columns: &[usize]) -> Vec<ArrayRef> {
         columns.iter().map(|c| self.columns[*c].clone()).collect()
     }
 }
 
 impl TableWriter {
     pub(crate) fn new(table: &Arc<TableDef>) -> Self {
-        Self { table: table.clone(), layouts: (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect() }
+        let layouts = (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect();
+        Self { table: table.clone(), layouts, side: SideWriter::new(table) }
     }
 
     /// The index's own key of every row.
@@ -137,7 +140,8 @@ impl TableWriter {
             Err(StorageError::Duplicate { .. }) => Err(WriteError::Duplicate { index: 0, row }),
             other => Ok(other?),
         })?;
-        (1..self.layouts.len()).try_for_each(|index| self.insert_entries(txn, index, rows, row_keys))
+        (1..self.layouts.len()).try_for_each(|index| self.insert_entries(txn, index, rows, row_keys))?;
+        self.side.as_ref().map_or(Ok(()), |side| side.inserted(txn, rows, row_keys))
     }
 
     /// Whether an index has IGNORE_DUP_KEY: rows go in by [`Self::insert_or_ignore`].
@@ -200,7 +204,7 @@ impl TableWriter {
                 self.delete_entry(txn, definition.tree, &entry)?;
             }
         }
-        Ok(())
+        self.side.as_ref().map_or(Ok(()), |side| side.deleted(txn, rows, row_keys))
     }
 
     fn delete_entry(&self, txn: &mut Txn, tree: TreeId, entry: &[u8]) -> Result<(), WriteError> {
@@ -229,7 +233,13 @@ impl TableWriter {
                 self.update_entries(txn, index, (old, new), row_keys)?;
             }
         }
-        Ok(())
+        match &self.side {
+            Some(side) if changed.iter().any(|column| side.has(*column)) => {
+                side.deleted(txn, old, row_keys)?;
+                side.inserted(txn, new, row_keys)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn update_entries(
@@ -267,10 +277,7 @@ impl TableWriter {
 
     /// Which rows index `index` has entries of; `None` if it has one of each.
     pub(crate) fn kept(&self, index: usize, rows: TableRows<'_>) -> Option<Vec<bool>> {
-        let filter = self.table.indexes[index].filter.as_ref()?;
-        let column = |at: usize| Ok::<_, Infallible>(rows.columns[at].clone());
-        let Ok(kept) = filter.kept(&self.table.columns, rows.rows, column);
-        Some(kept)
+        kept_by(&self.table.indexes[index], &self.table.columns, rows)
     }
 
     /// Encodes each row that index `index` has an entry of as it stores it.
@@ -317,7 +324,14 @@ impl TableWriter {
     }
 }
 
-fn is_kept(kept: &Option<Vec<bool>>, row: usize) -> bool {
+/// Which rows an index has entries of; `None` if it has one of each.
+pub(crate) fn kept_by(index: &IndexDef, columns: &[ColumnDef], rows: TableRows<'_>) -> Option<Vec<bool>> {
+    let filter = index.filter.as_ref()?;
+    let Ok(kept) = filter.kept(columns, rows.rows, |at| Ok::<_, Infallible>(rows.columns[at].clone()));
+    Some(kept)
+}
+
+pub(crate) fn is_kept(kept: &Option<Vec<bool>>, row: usize) -> bool {
     kept.as_ref().is_none_or(|kept| kept[row])
 }
 
@@ -357,7 +371,7 @@ pub(crate) fn shown(value: Scalar, sql_type: &SqlType) -> String {
     }
 }
 
-fn join(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
+pub(crate) fn join(out: &mut Vec<u8>, first: &[u8], second: &[u8]) {
     out.clear();
     out.extend_from_slice(first);
     out.extend_from_slice(second);

@@ -67,6 +67,9 @@ impl<'p> Update<'p> {
             new[*column] = fit(table, &table.columns[*column], &values, &expr.sql_type, cx)?;
         }
         check_not_null(table, &new, "UPDATE", cx)?;
+        if cx.host.watches(table) {
+            cx.host.check_rows("UPDATE", table, &new, batch.rows)?;
+        }
         Ok(new)
     }
 
@@ -88,6 +91,9 @@ impl<'p> Update<'p> {
         };
         result.map_err(|error| self.writer.to_sql(error, new_rows, cx))?;
         cx.state.rows_affected += batch.rows as u64;
+        if cx.host.watches(&self.writer.table) {
+            cx.host.note_rows(&self.writer.table, &old, &new, batch.rows)?;
+        }
         if self.moves_keys {
             let locators = Batch::new(vec![batch.columns[0].clone()], batch.rows);
             self.moved_bytes += Batch { columns: new.clone(), rows: batch.rows }.memory_bytes() + locators.memory_bytes();

@@ -19,6 +19,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("ABS", math::abs),
     ("ACOS", math::acos),
     ("APPLOCK_MODE", misc::ask_session),
+    ("APPLOCK_TEST", misc::ask_session),
     ("APP_NAME", misc::ask_session),
     ("ASCII", text::ascii),
     ("ASIN", math::asin),
@@ -89,6 +90,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("FLOOR", math::floor),
     ("FOR JSON", json::for_json),
     ("FOR JSON ROW", json::for_json_row),
+    ("FOR XML ROW", crate::xml::methods::for_xml_row),
     ("FORMAT", format::format),
     ("FORMATMESSAGE", misc::not_built),
     ("FULLTEXTSERVICEPROPERTY", misc::ask_session),
@@ -205,6 +207,9 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("USER_ID", misc::ask_session),
     ("USER_NAME", misc::ask_session),
     ("XACT_STATE", misc::ask_session),
+    ("XML EXIST", crate::xml::methods::exist),
+    ("XML QUERY", crate::xml::methods::query),
+    ("XML VALUE", crate::xml::methods::value),
     ("YEAR", date::year),
 ];
 

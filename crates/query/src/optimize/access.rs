@@ -8,7 +8,8 @@
 //! different values different (`smallint` to `int`), and the other side does not use this table. A seek under such a
 //! conversion keeps the predicate as a residual: the narrowed value may be NULL or rounded, the residual decides.
 //!
-//! A filtered index is a path only where the predicates imply its filter (`super::filtered`).
+//! `LIKE 'abc%'` is the range from 'abc' to below 'abd', with the predicate kept as a residual ([`like_sargs`]). A filtered
+//! index is a path only where the predicates imply its filter (`super::filtered`).
 //!
 //! Soundness rests on the executor: a NULL bound value empties the range, ranges are put in order and merged.
 
@@ -18,6 +19,7 @@ use super::filtered::implying;
 use crate::algebra::{BoundExpr, BoundExprKind, ColumnRef, Get};
 use crate::expr::CompareOp;
 use thawdb_catalog::{IndexDef, TableDef};
+use thawdb_types::collation::LikePattern;
 use thawdb_types::key::is_lossless;
 use thawdb_types::{Scalar, SqlType};
 
@@ -247,8 +249,41 @@ fn sargs(predicate: &BoundExpr, own: &[ColumnRef], cx: &RuleCx<'_>) -> Vec<Sarg>
                 _ => Vec::new(),
             }
         }
+        BoundExprKind::Like { operand, pattern, escape, negated: false } => like_sargs(operand, pattern, escape.as_deref(), own, cx),
         _ => Vec::new(),
     }
+}
+
+/// The range of what begins with a pattern's first letters and digits. Only those are used, since under every collation
+/// they have weights of their own that rise with them: what begins with 'abc' is not below 'abc', and below 'abd'.
+fn like_sargs(operand: &BoundExpr, pattern: &BoundExpr, escape: Option<&BoundExpr>, own: &[ColumnRef], cx: &RuleCx<'_>) -> Vec<Sarg> {
+    let text = |expr: &BoundExpr| match &expr.kind {
+        BoundExprKind::Literal(Scalar::Text(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    let escape = escape.map(text);
+    let (Some(pattern), Some(collation), false) = (text(pattern), operand.sql_type.collation(), escape == Some(None)) else {
+        return Vec::new();
+    };
+    let Ok(compiled) = LikePattern::new(&pattern, escape.flatten().as_deref(), collation) else { return Vec::new() };
+    let low: String = compiled.prefix().chars().take_while(char::is_ascii_alphanumeric).collect();
+    if low.is_empty() {
+        return Vec::new();
+    }
+    // The last letter or digit that has a next one of its kind; what follows it is left out.
+    let mut high = low.clone();
+    while high.ends_with(['z', 'Z', '9']) {
+        high.pop();
+    }
+    let above = high.pop().map(|last| (high + char::from(last as u8 + 1).encode_utf8(&mut [0; 4]), CompareOp::Less));
+    [Some((low, CompareOp::GreaterOrEqual)), above]
+        .into_iter()
+        .flatten()
+        .filter_map(|(bound, op)| {
+            let bound = BoundExpr::new(BoundExprKind::Literal(Scalar::text(bound)), operand.sql_type);
+            sarg(operand, &bound, op, own, cx).map(|sarg| Sarg { exact: false, ..sarg })
+        })
+        .collect()
 }
 
 pub(super) fn flipped(op: CompareOp) -> CompareOp {

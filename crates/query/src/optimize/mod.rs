@@ -67,6 +67,14 @@ pub(crate) fn plan_scalar(expr: BoundExpr, columns: Columns, cx: &dyn CompileCon
     lowerer.expr(&expr, &[])
 }
 
+/// An expression over a row of these columns.
+pub(crate) fn plan_over(mut expr: BoundExpr, row: &[ColumnRef], columns: Columns, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
+    let mut rule_cx = RuleCx { columns, compile: cx, rewrite: cx.settings().rewrite };
+    rules::fold::fold_expr(&mut expr);
+    let estimator = Estimator::of_exprs(&[&expr], &rule_cx);
+    Lowerer::new(&mut rule_cx, estimator).expr(&expr, row)
+}
+
 /// Rewrites `rel`, of which `needed` columns are wanted above.
 pub(crate) fn optimize(mut rel: Rel, needed: &[ColumnRef], cx: &mut RuleCx<'_>) -> Result<Rel, SqlError> {
     if cx.rewrite {

@@ -9,6 +9,7 @@ mod plans;
 mod random;
 mod rows;
 mod types;
+mod xml;
 
 use crate::compile::{CompileContext, Compiled, Settings, compile};
 use crate::context::SessionInfo;
@@ -153,6 +154,7 @@ impl Db {
             columns,
             indexes,
             lock_escalation: Default::default(),
+            building: None,
             created: 0,
             modified: 0,
         };

@@ -257,3 +257,47 @@ fn windows() {
         &["10|6.375000", "11|37.583333", "12|53.625000"],
     );
 }
+
+/// A seek by LIKE's first letters finds what the predicate alone finds, under collations of every kind.
+#[test]
+fn like_seeks_what_it_matches() {
+    let mut db = Db::new("like_seek");
+    db.table("words", &["id int", "w nvarchar(20) null"], &["pk_words:id unique", "ix_w:w"]);
+    let words = [
+        "a",
+        "ab",
+        "AB",
+        "abc",
+        "Abd",
+        "abz",
+        "ab z",
+        "ab9",
+        "ac",
+        "az",
+        "azz",
+        "b",
+        "\u{e4}b",
+        "a\u{308}b",
+        "ab\u{301}",
+        "a-b",
+        "9",
+        "99x",
+        "",
+        "zz",
+    ];
+    for (id, word) in words.iter().enumerate() {
+        db.exec(&format!("INSERT INTO words VALUES ({id}, N'{word}'), ({}, NULL)", id + 100));
+    }
+    db.count("words", 1_000_000);
+    assert!(
+        db.plan("SELECT w FROM words WHERE w LIKE N'abc%'").contains("Index Seek"),
+        "{}",
+        db.plan("SELECT w FROM words WHERE w LIKE N'abc%'")
+    );
+    for pattern in ["a%", "ab%", "AB%", "abz%", "azz%", "zz%", "9%", "99%", "ab z%", "a-%", "ab_", "ab", "a[bc]%", "%b", "a!%%"] {
+        let escape = if pattern.contains('!') { " ESCAPE '!'" } else { "" };
+        let sought = db.query(&format!("SELECT id FROM words WHERE w LIKE N'{pattern}'{escape} ORDER BY id"));
+        let scanned = db.query(&format!("SELECT id FROM words WHERE w + N'' LIKE N'{pattern}'{escape} ORDER BY id"));
+        assert_eq!(sought, scanned, "{pattern}");
+    }
+}

@@ -4,7 +4,7 @@
 //!   descend  from the root to a leaf, coupling latches        edit     what becomes of one entry
 //!   split    a full node becomes two                          compact  tags and ghosts nobody needs leave a full leaf
 //!   node     children, separators, where to cut               append   whole leaves at the right end
-//!   tidy     a leaf put in order, an empty leaf unlinked
+//!   tidy     a leaf put in order, an empty leaf unlinked     merge    sparse nodes put together, roots made lower
 //! ```
 //! A tree knows nothing of transactions: what becomes of an entry is decided by the caller in [`Tree::edit`], under the
 //! leaf's latch, and whether a writer is seen by everybody is asked through [`Settler`].
@@ -20,6 +20,7 @@ mod append;
 mod compact;
 mod descend;
 mod edit;
+mod merge;
 mod node;
 mod split;
 mod tidy;
@@ -28,6 +29,7 @@ pub(crate) use append::NewLeaf;
 pub(crate) use descend::Seek;
 pub(crate) use edit::{EditKind, RowEdit};
 pub(crate) use node::separator as separator_between;
+pub(crate) use tidy::Tidied;
 
 use crate::error::StorageError;
 use crate::ids::{PageId, TxnId};

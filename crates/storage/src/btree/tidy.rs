@@ -11,33 +11,47 @@
 //! 2. Who still has its page id finds an empty leaf of this tree that names its old neighbours, or another page.
 //! Latches: path, left, leaf, right. Failure: nothing is changed.
 
-use super::compact;
 use super::node::{child_at, slot_for};
 use super::{Settler, Tree};
+use super::{compact, merge};
 use crate::error::StorageError;
 use crate::ids::PageId;
 use crate::page::{PageOp, PageType, Slotted, header};
 
+/// What a leaf is after it was put in order; the key leads to it.
+pub(crate) enum Tidied {
+    /// Nothing more is to be done.
+    Good,
+    /// It has no entry.
+    Empty(Vec<u8>),
+    /// It has few.
+    Sparse(Vec<u8>),
+}
+
 impl Tree<'_> {
     /// Takes what nobody needs out of the leaf on `page`, if that still is one of this tree. References to large parts of
-    /// removed ghosts go to `freed`. Returns a key that leads to the leaf if it is empty now.
-    pub(crate) fn tidy_leaf(&self, page: PageId, settler: &dyn Settler, freed: &mut Vec<u8>) -> Result<Option<Vec<u8>>, StorageError> {
+    /// removed ghosts go to `freed`.
+    pub(crate) fn tidy_leaf(&self, page: PageId, settler: &dyn Settler, freed: &mut Vec<u8>) -> Result<Tidied, StorageError> {
         let mut mini = self.begin();
         let leaf = mini.latch(page)?;
         let bytes = mini.page(leaf);
         let ours = header::page_type(bytes) == Some(PageType::Leaf) && header::tree(bytes) == self.info.id;
         if !ours || Slotted(bytes).is_empty() {
-            return Ok(None);
+            return Ok(Tidied::Good);
         }
         let mut key = Vec::new();
         Slotted(bytes).key(0, &mut key);
         let mut parts = Vec::new();
-        let Some(image) = compact::tidied(bytes, settler, &mut parts) else { return Ok(None) };
+        let Some(image) = compact::tidied(bytes, settler, &mut parts) else { return Ok(Tidied::Good) };
         mini.apply(leaf, PageOp::Image { lz4: &PageOp::compress(&image) })?;
         mini.loosen(self.info.id, &parts);
         mini.commit()?;
         freed.append(&mut parts);
-        Ok(Slotted(&image).is_empty().then_some(key))
+        Ok(match () {
+            () if Slotted(&image).is_empty() => Tidied::Empty(key),
+            () if merge::is_sparse(&image) => Tidied::Sparse(key),
+            () => Tidied::Good,
+        })
     }
 
     /// Unlinks the leaf to which `key` leads, if it is empty and has a neighbour under its parent.

@@ -20,9 +20,6 @@ pub(super) const BLOCK_BYTES: usize = 256 * 1024;
 const QUEUE_BYTES_MAX: u64 = 16 << 20;
 /// Buffers kept for reuse: fresh memory costs more than the copy into it.
 const SPARE_COUNT_MAX: usize = 8;
-/// Always kept free beside what is reserved, for one checkpoint and one log backup's own records.
-const RESERVE_BYTES_MIN: u64 = 64 * 1024;
-
 /// The block being filled.
 pub(super) struct BlockBuilder {
     start: Lsn,
@@ -116,21 +113,17 @@ impl Log {
         }
     }
 
-    /// Ordinary work must leave what is reserved; a file that may grow does so before an error.
+    /// Waits until the rules of [`super::room`] allow the append; a file that may grow does so before an error.
     pub(super) fn ensure_available<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
         bytes: u64,
         usage: Use,
     ) -> Result<MutexGuard<'s, State>, StorageError> {
-        if usage == Use::Finish {
-            return Ok(state);
-        }
         loop {
-            let in_last = state.ring.last().map_or(0, |a| a.end().0.saturating_sub(state.building.end().0));
-            // The tail of a VLF may be too short for the next group: not counted beyond what is certain to be used.
-            let available = state.ring.free_body_bytes() + in_last.saturating_sub(state.ring.group_bytes_max());
-            if available >= bytes + state.reserved_bytes + RESERVE_BYTES_MIN {
+            let available = state.available_bytes();
+            self.note_pressure(&state, available);
+            if available >= state.needed_bytes(bytes, usage) {
                 return Ok(state);
             }
             state = self.grow(state)?;
@@ -155,13 +148,20 @@ impl Log {
         let at = state.building.start;
         let used_bytes = state.building.used_bytes;
         let next = Lsn(at.0 + padded(used_bytes));
-        let file_offset = state.ring.locate(at).expect("the block was placed in the last VLF").file_offset(at);
+        let active = state.ring.locate(at).expect("the block was placed in the last VLF");
+        let (file_offset, vlf_end) = (active.file_offset(at), active.shape.offset + active.shape.size_bytes);
         let built = std::mem::replace(&mut state.building, BlockBuilder::at(next));
         let mut block = built.block.expect("a block with records has a buffer");
         let padded_bytes = usize::try_from(padded(used_bytes)).expect("blocks are bounded");
         block[used_bytes..padded_bytes].fill(0);
         state.queued_bytes += padded_bytes as u64;
-        state.queue.push_back(Item::Block { at, file_offset, block, used_bytes, record_count: built.record_count });
+        state.queue.push_back(Item::Block { at, file_offset, vlf_end, block, used_bytes, record_count: built.record_count });
+    }
+
+    /// Puts the next free VLF to use, what is being filled sealed; false if there is none.
+    pub(super) fn go_on_in_next(&self, state: &mut State) -> bool {
+        assert!(state.building.record_count == 0, "sealed by the caller");
+        self.activate_next(state)
     }
 
     fn activate_next(&self, state: &mut State) -> bool {
@@ -169,6 +169,8 @@ impl Log {
         let Some((active, activation)) = state.ring.activate_next(continues_at, self.incarnation) else { return false };
         state.queue.push_back(Item::Activation { file_offset: active.shape.offset + SECTOR_BYTES as u64, activation });
         state.building = BlockBuilder::at(active.body());
+        // A VLF is a large part of a small log: whoever comes next must see that it is gone.
+        self.note_pressure(state, state.available_bytes());
         true
     }
 
@@ -184,11 +186,12 @@ impl Log {
             self.progress.wait(&mut state);
             return Ok(state);
         }
-        let full = StorageError::LogFull { reuse_wait: state.holdup };
+        let full = state.full();
         let from = state.file_bytes;
-        let most = self.config.size_bytes_max.unwrap_or(u64::MAX);
-        let to = from.saturating_add(self.config.growth_bytes).min(most);
-        let shapes = cut(from, to - from.min(to));
+        let to = state.config.grown_bytes(from);
+        let mut shapes = cut(from, to - from.min(to));
+        let created_at = state.building.end();
+        shapes.iter_mut().for_each(|shape| shape.created_at = created_at);
         if shapes.is_empty() {
             return Err(full);
         }
@@ -200,7 +203,7 @@ impl Log {
         self.progress.notify_all();
         match grown {
             Ok(()) => {
-                state.file_bytes = to;
+                state.file_bytes = shapes.last().map_or(to, |shape| shape.offset + shape.size_bytes);
                 shapes.into_iter().for_each(|shape| state.ring.push_free(shape));
                 Ok(state)
             }

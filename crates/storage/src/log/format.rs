@@ -3,10 +3,12 @@
 //! ```text
 //! file      master A (sector 0) | master B (sector 1) | zero to 64 KiB | VLF | VLF | ...
 //! master    magic u32 | crc u32 | stamp u64 | sequence u64 | checkpoint u64 | oldest u64 | incarnation u32
-//!           | opaque length u32 | scan from u64 | scan incarnation u32 | zero u32 | opaque bytes
+//!           | opaque length u32 | scan from u64 | scan incarnation u32 | zero u32
+//!           | model u8 (1 FULL, 2 BULK_LOGGED, 3 SIMPLE) | chain u8 | zero 6 | backed up to u64 | chain begins at u64
+//!           | time of the last log backup i64 | zero u64 | opaque bytes
 //! VLF       shape sector | activation sector | body: blocks, each beginning on a sector
-//! shape     magic u32 | crc u32 | stamp u64 | file offset u64 | size u64             written once, when the VLF is cut
-//! activation magic u32 | crc u32 | stamp u64 | start u64 | continues_at u64 | incarnation u32 | zero u32
+//! shape     magic u32 | crc u32 | stamp u64 | file offset u64 | size u64 | created at u64   written once, at the cut
+//! activation magic u32 | crc u32 | stamp u64 | start u64 | continues_at u64 | incarnation u32 | vlf number u32 | parity u32
 //! block     magic u32 | crc u32 | lsn u64 | stamp u64 | durable u64 | used u32 | records u32 | incarnation u32 | zero u32
 //!           then records, then zero to the sector
 //! record    length u32 | check u32 | bytes
@@ -17,6 +19,7 @@
 
 use crate::ids::Lsn;
 use crate::log::ScanStart;
+use crate::log::policy::LogPolicy;
 use thawdb_device::file::SECTOR_BYTES;
 
 /// Where the first VLF begins.
@@ -29,12 +32,12 @@ pub const BLOCK_HEADER_BYTES: usize = 48;
 pub const RECORD_HEADER_BYTES: usize = 8;
 /// Most bytes a caller may keep in the master record.
 pub const OPAQUE_BYTES_MAX: usize = 3000;
-const MASTER_HEADER_BYTES: usize = 64;
+const MASTER_HEADER_BYTES: usize = 104;
 const _: () = assert!(MASTER_HEADER_BYTES + OPAQUE_BYTES_MAX <= SECTOR_BYTES, "the master record is one sector");
 
-const MASTER_MAGIC: u32 = u32::from_le_bytes(*b"TLM1");
-const SHAPE_MAGIC: u32 = u32::from_le_bytes(*b"TLV1");
-const ACTIVATION_MAGIC: u32 = u32::from_le_bytes(*b"TLA1");
+const MASTER_MAGIC: u32 = u32::from_le_bytes(*b"TLM2");
+const SHAPE_MAGIC: u32 = u32::from_le_bytes(*b"TLV2");
+const ACTIVATION_MAGIC: u32 = u32::from_le_bytes(*b"TLA2");
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"TLB1");
 
 /// What the log file itself remembers, in two copies written in turn.
@@ -52,6 +55,8 @@ pub struct MasterRecord {
     pub oldest: Lsn,
     /// Rises with every open: blocks of an earlier one beyond its valid end can never be taken for new ones.
     pub incarnation: u32,
+    /// What log backups have to do with it.
+    pub policy: LogPolicy,
     /// Bytes of the log's user.
     pub opaque: Vec<u8>,
 }
@@ -63,6 +68,8 @@ pub struct Shape {
     pub offset: u64,
     /// Bytes, its header included.
     pub size_bytes: u64,
+    /// End of the log when it was cut; 0 for those the log was made with.
+    pub created_at: Lsn,
 }
 
 /// The last use of a VLF.
@@ -74,6 +81,10 @@ pub struct Activation {
     pub continues_at: Lsn,
     /// Incarnation that activated it.
     pub incarnation: u32,
+    /// Number of the VLF's use, rising by one with each activation in the log (FSeqNo).
+    pub number: u32,
+    /// 64 or 128, changing with each use of the same VLF.
+    pub parity: u8,
 }
 
 /// Header of a block.
@@ -100,7 +111,7 @@ fn get_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-fn get_u64(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
@@ -108,7 +119,7 @@ fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
+pub(super) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
@@ -141,6 +152,7 @@ impl MasterRecord {
         put_u32(sector, 44, u32::try_from(self.opaque.len()).expect("3,000 at most"));
         put_u64(sector, 48, self.scan_from.0);
         put_u32(sector, 56, self.scan_incarnation);
+        self.policy.encode(&mut sector[64..MASTER_HEADER_BYTES]);
         sector[MASTER_HEADER_BYTES..MASTER_HEADER_BYTES + self.opaque.len()].copy_from_slice(&self.opaque);
         seal(sector, MASTER_MAGIC, stamp, 8);
     }
@@ -158,6 +170,7 @@ impl MasterRecord {
             scan_from: Lsn(get_u64(sector, 48)),
             scan_incarnation: get_u32(sector, 56),
             incarnation: get_u32(sector, 40),
+            policy: LogPolicy::decode(&sector[64..MASTER_HEADER_BYTES])?,
             opaque: sector[MASTER_HEADER_BYTES..].get(..length)?.to_vec(),
         })
     }
@@ -169,12 +182,13 @@ impl Shape {
         sector.fill(0);
         put_u64(sector, 16, self.offset);
         put_u64(sector, 24, self.size_bytes);
+        put_u64(sector, 32, self.created_at.0);
         seal(sector, SHAPE_MAGIC, stamp, 8);
     }
 
     /// Reads the shape that should stand at `offset`.
     pub fn decode(stamp: u64, offset: u64, sector: &[u8]) -> Option<Self> {
-        let shape = Self { offset: get_u64(sector, 16), size_bytes: get_u64(sector, 24) };
+        let shape = Self { offset: get_u64(sector, 16), size_bytes: get_u64(sector, 24), created_at: Lsn(get_u64(sector, 32)) };
         let sound = sealed(sector, SHAPE_MAGIC, stamp, 8) && shape.offset == offset && shape.size_bytes > VLF_HEADER_BYTES;
         (sound && shape.size_bytes.is_multiple_of(SECTOR_BYTES as u64)).then_some(shape)
     }
@@ -187,6 +201,8 @@ impl Activation {
         put_u64(sector, 16, self.start.0);
         put_u64(sector, 24, self.continues_at.0);
         put_u32(sector, 32, self.incarnation);
+        put_u32(sector, 36, self.number);
+        put_u32(sector, 40, u32::from(self.parity));
         seal(sector, ACTIVATION_MAGIC, stamp, 8);
     }
 
@@ -196,6 +212,8 @@ impl Activation {
             start: Lsn(get_u64(sector, 16)),
             continues_at: Lsn(get_u64(sector, 24)),
             incarnation: get_u32(sector, 32),
+            number: get_u32(sector, 36),
+            parity: sector[40],
         })
     }
 }
@@ -258,6 +276,7 @@ pub fn record_verify(header: &[u8], lsn: Lsn, content: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::policy::RecoveryModel;
 
     const STAMP: u64 = 77;
 
@@ -272,6 +291,8 @@ mod tests {
                 sector[bit / 8] ^= 1 << (bit % 8);
             }
         };
+        let mut policy = LogPolicy { model: RecoveryModel::Full, ..LogPolicy::default() };
+        policy.begin_chain(Lsn(7), Lsn(8));
         let master = MasterRecord {
             sequence: 3,
             checkpoint: Lsn(9),
@@ -279,14 +300,15 @@ mod tests {
             scan_incarnation: 1,
             oldest: Lsn(1),
             incarnation: 2,
+            policy,
             opaque: vec![1, 2, 3],
         };
         master.encode(STAMP, &mut sector);
-        check(&mut sector, 64, &|s| MasterRecord::decode(STAMP, s) == Some(master.clone()));
-        let shape = Shape { offset: RING_START, size_bytes: 1 << 20 };
+        check(&mut sector, 112, &|s| MasterRecord::decode(STAMP, s) == Some(master.clone()));
+        let shape = Shape { offset: RING_START, size_bytes: 1 << 20, created_at: Lsn(3) };
         shape.encode(STAMP, &mut sector);
         check(&mut sector, 40, &|s| Shape::decode(STAMP, RING_START, s) == Some(shape));
-        let activation = Activation { start: Lsn(5), continues_at: Lsn(4), incarnation: 1 };
+        let activation = Activation { start: Lsn(5), continues_at: Lsn(4), incarnation: 1, number: 9, parity: 64 };
         activation.encode(STAMP, &mut sector);
         check(&mut sector, 40, &|s| Activation::decode(STAMP, s) == Some(activation));
         let header = BlockHeader { lsn: Lsn(8192), durable: Lsn(7), used_bytes: 100, record_count: 1, incarnation: 4 };

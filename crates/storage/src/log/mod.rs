@@ -23,18 +23,26 @@
 //! Failure: a crash at any moment loses only groups after the last completed `flush`; a damaged block below what was
 //! durable is `Damage` and never an end of the log (`open::Verdict`). A full disk while growing is `LogFull`.
 //!
-//! What it does not do: know what a record means; decide what may be truncated; write zeros ahead.
+//! What it does not do: know what a record means; decide what may be truncated.
 
 mod append;
+mod dump;
 mod flush;
 pub mod format;
 mod open;
+pub mod policy;
 mod reader;
 mod ring;
+mod room;
+mod size;
 
+pub use crate::ids::LogPoint;
 pub use format::{MasterRecord, OPAQUE_BYTES_MAX};
 pub use open::Verdict;
+pub use policy::{BackupChain, LogPolicy, RecoveryModel};
 pub use reader::{LogReader, WindowCache};
+pub use room::LogHoldup;
+pub use size::{VlfInfo, VlfStatus};
 
 use crate::error::StorageError;
 use crate::ids::Lsn;
@@ -58,8 +66,19 @@ pub struct LogConfig {
     pub size_bytes: u64,
     /// Greatest size in bytes; `None` is UNLIMITED.
     pub size_bytes_max: Option<u64>,
-    /// Growth step in bytes; 0 is none.
+    /// Growth step; 0 is none ([`crate::spec::growth_step`]).
     pub growth_bytes: u64,
+}
+
+/// No log file grows beyond this: SQL Server's limit.
+const FILE_BYTES_MAX: u64 = 2 << 40;
+
+impl LogConfig {
+    /// The size after one growth from `bytes`; the same if it may not grow.
+    pub(crate) fn grown_bytes(&self, bytes: u64) -> u64 {
+        let most = self.size_bytes_max.unwrap_or(FILE_BYTES_MAX).min(FILE_BYTES_MAX);
+        bytes.saturating_add(crate::spec::growth_step(self.growth_bytes, bytes)).min(most).max(bytes)
+    }
 }
 
 /// Who appends.
@@ -67,8 +86,10 @@ pub struct LogConfig {
 pub enum Use {
     /// Ordinary work: leaves what is reserved.
     Normal,
-    /// Work that must be able to end: rollback, commit, checkpoint. May use what is reserved.
+    /// Work that must be able to end: rollback, commit. May use what is reserved.
     Finish,
+    /// A checkpoint that [`Log::checkpoint_fits`] allowed: may use all there is.
+    Checkpoint,
 }
 
 /// Where a block begins, and an incarnation below which none from there on is.
@@ -99,13 +120,19 @@ pub struct LogSpace {
 pub struct Log {
     file: Arc<dyn BlockFile>,
     stamp: u64,
-    config: LogConfig,
+    /// Whether room is short ([`Log::is_pressed`]).
+    pressed: AtomicBool,
     incarnation: u32,
     durable: AtomicU64,
     poisoned: AtomicBool,
+    /// What of the file the flusher has written since the log was opened ends here (`flush::ahead`).
+    written_end: AtomicU64,
     state: Mutex<State>,
-    /// Signals the end of a flush or of a growth.
+    /// Signals the end of a flush or of a growth, to whoever waits for something else than being durable.
     progress: Condvar,
+    /// Committers, by the number of the flush that makes them durable: even and odd ones. Only two can be waited for,
+    /// the one under way and the next.
+    committers: [Condvar; 2],
 }
 
 /// What the append lock guards.
@@ -116,19 +143,36 @@ struct State {
     queued_bytes: u64,
     spare: Vec<AlignedBuf>,
     flushing: bool,
+    /// The number of the flush under way, or of the last one.
+    flush_number: usize,
+    /// What will be durable when the flush under way has ended.
+    flush_end: Lsn,
     growing: bool,
     file_bytes: u64,
     reserved_bytes: u64,
-    holdup: &'static str,
-    holds: BTreeMap<u64, Lsn>,
+    config: LogConfig,
+    /// Why redo begins where it does.
+    redo_holdup: LogHoldup,
+    holds: BTreeMap<u64, (Lsn, LogHoldup)>,
     hold_next: u64,
     master: MasterRecord,
 }
 
 /// What waits to be written, in order.
 enum Item {
-    Block { at: Lsn, file_offset: u64, block: AlignedBuf, used_bytes: usize, record_count: u32 },
-    Activation { file_offset: u64, activation: format::Activation },
+    /// `vlf_end` is where in the file its VLF ends.
+    Block {
+        at: Lsn,
+        file_offset: u64,
+        vlf_end: u64,
+        block: AlignedBuf,
+        used_bytes: usize,
+        record_count: u32,
+    },
+    Activation {
+        file_offset: u64,
+        activation: format::Activation,
+    },
 }
 
 /// Keeps the log from being truncated beyond a point while it lives.
@@ -139,7 +183,9 @@ pub struct LogHold {
 
 impl Drop for LogHold {
     fn drop(&mut self) {
-        self.log.state.lock().holds.remove(&self.id);
+        let mut state = self.log.state.lock();
+        state.holds.remove(&self.id);
+        self.log.truncate_in(&mut state);
     }
 }
 
@@ -210,26 +256,68 @@ impl Log {
         state.reserved_bytes -= bytes;
     }
 
-    /// Frees every VLF that lies wholly before `keep` and every hold. `holdup` names what keeps the rest
-    /// (log_reuse_wait_desc), for the error of a log that runs full later.
-    pub fn truncate_before(&self, keep: Lsn, holdup: &'static str) {
+    /// Frees every VLF that lies wholly before `keep`, where recovery would begin, and before what log backups and holds
+    /// need. `holdup` says why recovery begins there: `Checkpoint`, or `OldestPage` if a page could not be written.
+    pub fn truncate_before(&self, keep: Lsn, holdup: LogHoldup) {
         let mut state = self.state.lock();
-        state.holdup = holdup;
-        let held = state.holds.values().copied().min().unwrap_or(keep).min(keep);
+        state.redo_holdup = holdup;
         // The master's checkpoint is where the next open begins: never beyond it, whatever the caller thinks.
-        let keep = held.min(state.master.checkpoint);
-        if state.ring.free_before(keep) > 0 {
+        debug_assert!(keep >= state.master.checkpoint || state.master.checkpoint == Lsn(0), "the master says where recovery begins");
+        self.truncate_in(&mut state);
+    }
+
+    fn truncate_in(&self, state: &mut State) {
+        if state.free_unkept() > 0 {
+            self.note_pressure(state, state.available_bytes());
             self.progress.notify_all();
         }
     }
 
     /// Keeps everything from `from` on until the hold is dropped: a running backup, a log reader.
-    pub fn hold(self: &Arc<Self>, from: Lsn) -> LogHold {
+    pub fn hold(self: &Arc<Self>, from: Lsn, why: LogHoldup) -> LogHold {
         let mut state = self.state.lock();
         let id = state.hold_next;
         state.hold_next += 1;
-        state.holds.insert(id, from);
+        let from = from.max(state.ring.oldest());
+        state.holds.insert(id, (from, why));
         LogHold { log: self.clone(), id }
+    }
+
+    /// Keeps everything from where recovery would begin now, and says where that is.
+    pub fn hold_checkpoint(self: &Arc<Self>, why: LogHoldup) -> (Lsn, LogHold) {
+        let mut state = self.state.lock();
+        let from = state.master.checkpoint;
+        let id = state.hold_next;
+        state.hold_next += 1;
+        state.holds.insert(id, (from, why));
+        (from, LogHold { log: self.clone(), id })
+    }
+
+    /// Where recovery would begin.
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        self.state.lock().master.checkpoint
+    }
+
+    /// What its file went through.
+    pub fn file_stats(&self) -> thawdb_device::FileStats {
+        self.file.stats()
+    }
+
+    /// The random number that tells this database's log from any other's.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// What log backups have to do with it.
+    pub fn policy(&self) -> LogPolicy {
+        self.state.lock().master.policy
+    }
+
+    /// Changes the recovery model or the chain of backups, durably, and frees what is no longer kept.
+    pub fn change_policy(&self, change: impl FnOnce(&mut LogPolicy)) -> Result<(), StorageError> {
+        self.update_master(|master| change(&mut master.policy))?;
+        self.truncate_in(&mut self.state.lock());
+        Ok(())
     }
 
     fn check_poison(&self) -> Result<(), StorageError> {
@@ -240,6 +328,7 @@ impl Log {
         self.poisoned.store(true, Ordering::Release);
         state.flushing = false;
         self.progress.notify_all();
+        self.committers.iter().for_each(Condvar::notify_all);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::log::append::BlockBuilder;
 use crate::log::format::{Activation, MasterRecord, RING_START, Shape, VLF_HEADER_BYTES};
 use crate::log::reader::{BlockWalk, damage};
 use crate::log::ring::{Active, Ring, cut};
-use crate::log::{LOG_APPEND, Log, LogConfig, State};
+use crate::log::{LOG_APPEND, Log, LogConfig, LogHoldup, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -58,13 +58,14 @@ impl Log {
         file.set_len(size_bytes)?;
         let shapes = cut(RING_START, size_bytes - RING_START);
         let ring = Ring::new(Vec::new(), shapes.clone());
-        let log = Self::assemble(file, config, stamp, size_bytes, ring, MasterRecord { incarnation: 1, ..MasterRecord::default() }, Lsn(0));
+        let log =
+            Self::assemble(file, config, stamp, end_of(&shapes), ring, MasterRecord { incarnation: 1, ..MasterRecord::default() }, Lsn(0));
         log.write_shapes(&shapes)?;
         log.write_master(&log.state.lock().master.clone())?;
         Ok(log)
     }
 
-    fn assemble(
+    pub(super) fn assemble(
         file: Arc<dyn BlockFile>,
         config: LogConfig,
         stamp: u64,
@@ -80,10 +81,13 @@ impl Log {
             queued_bytes: 0,
             spare: Vec::new(),
             flushing: false,
+            flush_number: 0,
+            flush_end: end,
             growing: false,
             file_bytes,
             reserved_bytes: 0,
-            holdup: "NOTHING",
+            config,
+            redo_holdup: LogHoldup::Checkpoint,
             holds: BTreeMap::new(),
             hold_next: 0,
             master: master.clone(),
@@ -91,12 +95,14 @@ impl Log {
         Arc::new(Self {
             file,
             stamp,
-            config,
+            pressed: AtomicBool::new(false),
             incarnation: master.incarnation,
             durable: AtomicU64::new(end.0),
             poisoned: AtomicBool::new(false),
+            written_end: AtomicU64::new(0),
             state: Mutex::new(&LOG_APPEND, state),
             progress: Condvar::new(),
+            committers: [Condvar::new(), Condvar::new()],
         })
     }
 
@@ -109,13 +115,17 @@ impl Log {
         let file_bytes = vlfs.last().map_or(RING_START, |(shape, _)| shape.offset + shape.size_bytes);
         let (active, free) = chain(&vlfs, &master)?;
         let next = MasterRecord { sequence: master.sequence + 1, incarnation: master.incarnation + 1, ..master.clone() };
-        let log = Self::assemble(file, config, stamp, file_bytes, Ring::new(active.clone(), free), next.clone(), Lsn(0));
+        let log = Self::assemble(file, config, stamp, file_bytes, ring_of(&vlfs, active.clone(), free), next.clone(), Lsn(0));
         let end = if active.is_empty() { Lsn(0) } else { log.find_end(&vlfs, &master)? };
         let log = Arc::try_unwrap(log).ok().expect("the walk has ended");
         let ring = std::mem::take(&mut log.state.lock().ring);
         let ring = ring.retreat(end);
         let log = Self::assemble(log.file, config, stamp, file_bytes, ring, next.clone(), end);
         log.write_master(&next)?;
+        {
+            let state = log.state.lock();
+            log.note_pressure(&state, state.available_bytes());
+        }
         Ok((log, master))
     }
 
@@ -166,6 +176,16 @@ impl BlockWalk {
     }
 }
 
+fn end_of(shapes: &[Shape]) -> u64 {
+    shapes.last().map_or(RING_START, |shape| shape.offset + shape.size_bytes)
+}
+
+pub(super) fn ring_of(vlfs: &[(Shape, Option<Activation>)], active: Vec<Active>, free: Vec<Shape>) -> Ring {
+    let mut ring = Ring::new(active, free);
+    ring.set_past(vlfs.iter().filter_map(|(shape, activation)| Some((*shape, (*activation)?))));
+    ring
+}
+
 fn read_master(file: &dyn BlockFile, stamp: u64) -> Result<MasterRecord, StorageError> {
     let mut sectors = AlignedBuf::zeroed(2 * SECTOR_BYTES);
     file.read(&mut [ReadRequest { offset: 0, buffer: &mut sectors }])?;
@@ -173,7 +193,7 @@ fn read_master(file: &dyn BlockFile, stamp: u64) -> Result<MasterRecord, Storage
     copies.max_by_key(|m| m.sequence).ok_or_else(|| damage(Lsn(0), 0, "both copies of the master record are damaged"))
 }
 
-fn read_vlfs(file: &dyn BlockFile, stamp: u64, file_bytes: u64) -> Result<Vec<(Shape, Option<Activation>)>, StorageError> {
+pub(super) fn read_vlfs(file: &dyn BlockFile, stamp: u64, file_bytes: u64) -> Result<Vec<(Shape, Option<Activation>)>, StorageError> {
     let mut vlfs = Vec::new();
     let mut offset = RING_START;
     let mut sectors = AlignedBuf::zeroed(2 * SECTOR_BYTES);
@@ -194,7 +214,7 @@ fn read_vlfs(file: &dyn BlockFile, stamp: u64, file_bytes: u64) -> Result<Vec<(S
 }
 
 /// The VLFs in use, contiguous in LSN around the checkpoint, and the free ones in file order after the last.
-fn chain(vlfs: &[(Shape, Option<Activation>)], master: &MasterRecord) -> Result<(Vec<Active>, Vec<Shape>), StorageError> {
+pub(super) fn chain(vlfs: &[(Shape, Option<Activation>)], master: &MasterRecord) -> Result<(Vec<Active>, Vec<Shape>), StorageError> {
     let mut used: Vec<Active> = vlfs
         .iter()
         .filter_map(|(shape, activation)| activation.map(|a| Active { shape: *shape, start: a.start }))

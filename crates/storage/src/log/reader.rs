@@ -79,6 +79,31 @@ impl Log {
     }
 }
 
+impl Log {
+    /// Gives every block from `from` (the first that reaches beyond it) up to `upto`, the end of one, to `sink`, whole and
+    /// verified. Returns the bytes of log given. Both must be durable and held.
+    pub fn copy_blocks(
+        self: &Arc<Self>,
+        from: Lsn,
+        upto: Lsn,
+        sink: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), StorageError>,
+    ) -> Result<u64, StorageError> {
+        let mut bytes = 0;
+        if from >= upto {
+            return Ok(bytes);
+        }
+        let vlf = self.state.lock().ring.locate(from).ok_or_else(|| damage(from, 0, "that part of the log is no longer held"))?;
+        let mut walk = BlockWalk::new(self.clone(), vlf);
+        while walk.position() < upto && walk.next_block(upto)? {
+            if walk.position() > from {
+                bytes += walk.block().len() as u64;
+                sink(walk.block_lsn, walk.block())?;
+            }
+        }
+        Ok(bytes)
+    }
+}
+
 pub(super) fn damage(at: Lsn, offset: u64, detail: &str) -> StorageError {
     StorageError::Damage { page: PageId::NONE, offset, detail: format!("log, LSN {:#x}: {detail}", at.0) }
 }

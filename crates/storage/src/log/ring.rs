@@ -13,7 +13,7 @@
 
 use crate::ids::Lsn;
 use crate::log::format::{Activation, Shape, VLF_HEADER_BYTES};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use thawdb_device::file::SECTOR_BYTES;
 
 /// VLFs are cut to multiples of this.
@@ -26,6 +26,8 @@ const VLF_BYTES_MAX: u64 = 64 << 20;
 const VLF_COUNT_SMALL: u64 = 4;
 /// VLFs that a stretch of at least 16 MB is cut into, where none is above the largest size.
 const VLF_COUNT: u64 = 16;
+/// VLFs that shrinking leaves: one being written, one held by the last checkpoint, one to go on in.
+const VLF_COUNT_LEAST: usize = 3;
 /// Largest group on any log.
 const GROUP_BYTES_MAX: u64 = 4 << 20;
 
@@ -64,7 +66,12 @@ pub struct Ring {
     free: VecDeque<Shape>,
     free_body_bytes: u64,
     group_bytes_max: u64,
+    /// The last use of each VLF that was ever used, by its place.
+    past: BTreeMap<u64, Activation>,
 }
+
+/// Parity of a VLF's first use; it changes with each.
+const PARITY_FIRST: u8 = 64;
 
 /// Cuts `length_bytes` of file from `offset` into VLFs. What is left over at the end goes to the last.
 pub fn cut(offset: u64, length_bytes: u64) -> Vec<Shape> {
@@ -74,7 +81,8 @@ pub fn cut(offset: u64, length_bytes: u64) -> Vec<Shape> {
         length => VLF_COUNT.max(length.div_ceil(VLF_BYTES_MAX)),
     };
     let Some(size_bytes) = length_bytes.checked_div(count).map(|size| size / CUT_BYTES * CUT_BYTES) else { return Vec::new() };
-    let mut shapes: Vec<Shape> = (0..count).map(|n| Shape { offset: offset + n * size_bytes, size_bytes }).collect();
+    let place = |n: u64| Shape { offset: offset + n * size_bytes, size_bytes, created_at: Lsn(0) };
+    let mut shapes: Vec<Shape> = (0..count).map(place).collect();
     let last = shapes.last_mut().expect("count is above 0");
     last.size_bytes = (offset + length_bytes - last.offset) / SECTOR_BYTES as u64 * SECTOR_BYTES as u64;
     shapes
@@ -95,6 +103,21 @@ impl Ring {
         for size in sizes {
             self.group_bytes_max = self.group_bytes_max.min((size - VLF_HEADER_BYTES) / 2);
         }
+    }
+
+    /// Says how each VLF was last used, as the file has it.
+    pub fn set_past(&mut self, past: impl Iterator<Item = (Shape, Activation)>) {
+        self.past = past.map(|(shape, activation)| (shape.offset, activation)).collect();
+    }
+
+    /// The last use of the VLF at this place of the file.
+    pub fn last_use(&self, shape: &Shape) -> Option<&Activation> {
+        self.past.get(&shape.offset)
+    }
+
+    /// Number of the VLF in use that begins at this LSN.
+    pub fn number(&self, active: &Active) -> u32 {
+        self.past.get(&active.shape.offset).map_or(0, |activation| activation.number)
     }
 
     /// Asserts R1 and R3.
@@ -155,9 +178,37 @@ impl Ring {
         let shape = self.free.pop_front()?;
         self.free_body_bytes -= shape.size_bytes - VLF_HEADER_BYTES;
         let start = self.last().map_or(Lsn(0), Active::end);
+        let number = self.last().map_or(0, |last| self.number(last)) + 1;
+        let parity = self.past.get(&shape.offset).map_or(PARITY_FIRST, |last| last.parity ^ (64 | 128));
         let active = Active { shape, start };
+        let activation = Activation { start, continues_at, incarnation, number, parity };
         self.active.push_back(active);
-        Some((active, Activation { start, continues_at, incarnation }))
+        self.past.insert(shape.offset, activation);
+        Some((active, activation))
+    }
+
+    /// The free VLFs, in the order of their use.
+    pub fn free(&self) -> impl Iterator<Item = &Shape> {
+        self.free.iter()
+    }
+
+    /// Lets the free VLFs nearest the start of the file be used next: what lies behind them can then be cut off.
+    pub fn prefer_low(&mut self) {
+        self.free.make_contiguous().sort_by_key(|shape| shape.offset);
+    }
+
+    /// Takes the free VLF that ends at `file_bytes` out for good, if there is one, it begins at `least_bytes` or beyond,
+    /// and [`VLF_COUNT_LEAST`] others remain.
+    pub fn remove_tail(&mut self, file_bytes: u64, least_bytes: u64) -> Option<Shape> {
+        if self.free.len() + self.active.len() <= VLF_COUNT_LEAST {
+            return None;
+        }
+        let is_tail = |shape: &Shape| shape.offset + shape.size_bytes == file_bytes && shape.offset >= least_bytes;
+        let place = self.free.iter().position(is_tail)?;
+        let shape = self.free.remove(place).expect("just found");
+        self.free_body_bytes -= shape.size_bytes - VLF_HEADER_BYTES;
+        self.past.remove(&shape.offset);
+        Some(shape)
     }
 
     /// Frees active VLFs that begin after `end`: activated by a flush that a crash cut short.

@@ -103,10 +103,10 @@ fn a_full_log_says_so_and_goes_round_after_truncation() {
         assert!(matches!(full, StorageError::LogFull { .. }), "{full:?}");
         assert!(log.append(&[b"end"], Use::Finish, &mut Vec::new()).is_ok(), "finishing work has room");
         let mut lsns = Vec::new();
-        let end = log.append(&[b"checkpoint"], Use::Finish, &mut lsns).unwrap();
+        let end = log.append(&[b"checkpoint"], Use::Checkpoint, &mut lsns).unwrap();
         log.flush(end).unwrap();
         log.set_master(lsns[0], log.scan_start_before(lsns[0]), &[round]).unwrap();
-        log.truncate_before(lsns[0], "CHECKPOINT");
+        log.truncate_before(lsns[0], LogHoldup::Checkpoint);
     }
     assert!(number > 300, "{number} groups passed through a log of 1 MB");
     drop(log);

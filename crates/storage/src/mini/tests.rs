@@ -131,7 +131,7 @@ fn a_full_file_and_a_full_log_are_clean_errors() {
         mini.commit().expect("commits");
         run
     });
-    assert!(matches!(full, Some(StorageError::FileFull)), "{full:?}");
+    assert!(matches!(full, Some(StorageError::FileFull { .. })), "{full:?}");
 }
 
 #[test]

@@ -4,11 +4,13 @@
 //! header -- offsets of the 96 bytes          op      -- PageOp, encode, decode, apply: the only way to change a page
 //! entry  -- what a slot points to            verify  -- P1 to P9, every violation
 //! slotted-- slots, search, room              checksum-- sealed before a write, verified after a read
+//!                                            whole   -- leaves made at once, and packed for the log
 //! ```
 //!
 //! docs/FORMAT.md is the same for people. No input or output, no locks, no knowledge of trees: pure functions of bytes.
 
 pub mod checksum;
+pub mod describe;
 pub mod entry;
 pub mod header;
 pub mod op;
@@ -16,6 +18,7 @@ pub mod slotted;
 #[cfg(test)]
 mod tests;
 pub mod verify;
+pub(crate) mod whole;
 
 pub use entry::{Entry, VersionTag};
 pub use header::{PAGE_BYTES, PageBytes, PageType};

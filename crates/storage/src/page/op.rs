@@ -6,8 +6,8 @@
 //!
 //! 1. [`apply`] is a function of the page's bytes and the operation, nothing else: redo makes the bytes that normal
 //!    work made (crash tests compare them).
-//! 2. An operation that fails has changed nothing, except [`PageOp::Image`] and [`PageOp::Format`], which cannot fail
-//!    after their first write.
+//! 2. An operation that fails has changed nothing, except [`PageOp::Image`], [`PageOp::Packed`] and [`PageOp::Format`],
+//!    which cannot fail after their first write.
 //! 3. [`PageOp::decode`] takes hostile bytes: wrong tags, lengths and numbers are errors, never panics.
 //! 4. Operations after which the content before does not matter ([`PageOp::starts_afresh`]) end the way back that redo
 //!    must go, and free the page from the doublewrite region until the next checkpoint.
@@ -16,7 +16,7 @@
 
 use super::header::{self, HEADER_BYTES, PAGE_BYTES, PageBytes, PageType};
 use super::slotted::{self, SlotError};
-use super::verify;
+use super::{verify, whole};
 use crate::ids::{PageId, TreeId, TxnId};
 
 /// First byte of a map's bits: GAM, IAM, PFS, DCM and ML. What lies before is for the map's own facts.
@@ -50,6 +50,11 @@ pub enum PageOp<'a> {
     Image {
         /// The compressed bytes.
         lz4: &'a [u8],
+    },
+    /// Make it this leaf, from [`super::whole::pack`].
+    Packed {
+        /// The packed bytes.
+        packed: &'a [u8],
     },
     /// Insert an entry; slots from `slot` on move by one.
     SlotInsert {
@@ -140,6 +145,7 @@ pub fn apply(page: &mut PageBytes, id: PageId, op: &PageOp<'_>) -> Result<(), Pa
     match *op {
         PageOp::Format(format) => format_page(page, id, &format),
         PageOp::Image { lz4 } => load_image(page, id, lz4)?,
+        PageOp::Packed { packed } => whole::unpack(page, id, packed)?,
         PageOp::SlotInsert { slot, bytes } => slotted::insert(slots_of(page)?, usize::from(slot), bytes)?,
         PageOp::SlotReplace { slot, bytes } => slotted::replace(slots_of(page)?, usize::from(slot), bytes)?,
         PageOp::SlotRemove { slot } => slotted::remove(slots_of(page)?, usize::from(slot))?,
@@ -250,6 +256,7 @@ const SET_CREATOR: u8 = 11;
 const SET_FLAGS: u8 = 12;
 const MAP_BITS: u8 = 13;
 const RAW_PATCH: u8 = 14;
+const PACKED: u8 = 15;
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     // A page's worth at most; LZ4 of an incompressible page is longer than the page, hence not 8,192 but u16.
@@ -268,7 +275,7 @@ impl<'a> PageOp<'a> {
 
     /// Whether the page's content before does not matter.
     pub const fn starts_afresh(&self) -> bool {
-        matches!(self, Self::Format(_) | Self::Image { .. })
+        matches!(self, Self::Format(_) | Self::Image { .. } | Self::Packed { .. })
     }
 
     /// Appends the operation's bytes.
@@ -282,6 +289,7 @@ impl<'a> PageOp<'a> {
                 out.extend_from_slice(&f.creator.0.to_le_bytes());
             }
             Self::Image { lz4 } => encode_sized(out, IMAGE, &[], lz4),
+            Self::Packed { packed } => encode_sized(out, PACKED, &[], packed),
             Self::SlotInsert { slot, bytes } => encode_sized(out, SLOT_INSERT, &[slot], bytes),
             Self::SlotReplace { slot, bytes } => encode_sized(out, SLOT_REPLACE, &[slot], bytes),
             Self::SlotRemove { slot } => encode_words(out, SLOT_REMOVE, &[slot]),
@@ -305,12 +313,27 @@ impl<'a> PageOp<'a> {
         }
     }
 
+    /// Appends the operation that makes `page`, whole: packed if its entries allow it, else an image.
+    pub fn encode_whole(page: &PageBytes, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[PACKED, 0, 0]);
+        if header::page_type(page) == Some(PageType::Leaf) && whole::pack(page, out) {
+            let bytes = u16::try_from(out.len() - start - 3).expect("packed is shorter than the page");
+            out[start + 1..start + 3].copy_from_slice(&bytes.to_le_bytes());
+        } else {
+            out.truncate(start);
+            let lz4 = Self::compress(page);
+            PageOp::Image { lz4: &lz4 }.encode(out);
+        }
+    }
+
     /// Takes the first operation off `bytes`.
     pub fn decode(bytes: &mut &'a [u8]) -> Result<Self, PageOpError> {
         let mut from = Decoder(bytes);
         let op = match from.u8()? {
             FORMAT => Self::Format(from.format()?),
             IMAGE => Self::Image { lz4: from.sized()? },
+            PACKED => Self::Packed { packed: from.sized()? },
             SLOT_INSERT => Self::SlotInsert { slot: from.u16()?, bytes: from.sized()? },
             SLOT_REPLACE => Self::SlotReplace { slot: from.u16()?, bytes: from.sized()? },
             SLOT_REMOVE => Self::SlotRemove { slot: from.u16()? },

@@ -160,6 +160,10 @@ fn mark(used: &mut [u64; PAGE_BYTES / 64], offset: usize, bytes: usize) -> bool 
 
 fn verify_order(view: Slotted<'_>, say: &mut dyn FnMut(&'static str, String)) {
     for slot in 1..view.len() {
+        // Heads are right by now (P7), and where they differ they decide.
+        if view.head(slot - 1) < view.head(slot) {
+            continue;
+        }
         if view.entry(slot - 1).suffix >= view.entry(slot).suffix {
             say("P8", format!("key of slot {slot} is not above the one before"));
         }

@@ -394,6 +394,20 @@ impl Pool {
 
     /// Frees up to [`SWEEP_FRAMES`] frames that nobody used since the hand last passed. Returns how many, and who owns
     /// dirty ones met on the way.
+    /// Drops every clean page that nobody has latched (DBCC DROPCLEANBUFFERS).
+    pub fn drop_clean(&self) {
+        let files = self.files.read();
+        for frame in (0..self.frames.len()).filter_map(|frame| u32::try_from(frame).ok()) {
+            let place = self.meta(frame).place.load(Ordering::Relaxed);
+            let file = usize::try_from(place >> 32).ok().and_then(|number| files[number.checked_sub(1)?].as_ref());
+            if let Some(file) = file
+                && self.evict(file, place as u32, frame)
+            {
+                self.free.lock().push(frame);
+            }
+        }
+    }
+
     fn sweep(&self) -> (usize, Vec<Arc<dyn WriteBack>>) {
         let count = self.frames.len();
         let files = self.files.read();

@@ -20,7 +20,9 @@
 //! | whole, pending | redo from its LSN |
 //! | broken or blank, pending, chain starts afresh | redo from nothing |
 //! | broken, pending, copy in the doublewrite region | redo from the copy |
-//! | broken, not pending, the log still holds a start and all after | make it anew ([`Store::repair`]) |
+//! | older than what was written (a lost write) | redo from its LSN ([`Store::repair`]) |
+//! | broken, not pending, copy in the doublewrite region, the log holds all after | redo from the copy |
+//! | broken, not pending, the log still holds a start and all after | make it anew |
 //! | anything else | [`StorageError::Damage`] (824) |
 //!
 //! Locks: `REDO_PENDING` (5). Redo reads the log under the exclusive latch of the page being loaded.
@@ -158,6 +160,13 @@ impl Pending {
             state.order = None;
         }
         some
+    }
+
+    /// Forgets the log that a repair has read, unless there is more to redo.
+    fn forget_windows(&self) {
+        if self.is_empty() {
+            self.windows.clear();
+        }
     }
 
     /// All of them, with their oldest and newest changes.

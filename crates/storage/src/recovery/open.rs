@@ -48,12 +48,14 @@ impl Store {
         store.checkpoints.found(master.checkpoint, master.scan_from);
         store.pending.fill(state);
         store.loose.fill(loose.parts());
-        for (number, spec) in &facts.files {
+        if let Some((number, spec)) = facts.files.iter().find(|(number, _)| *number == BOOT.file) {
+            store.open_data_file(*number, 1, spec, device.clone(), facts.stamp)?;
+        }
+        // The boot page with what the log adds to it: files that came or went since it was written.
+        let facts = BootFacts::decode(&*store.read(BOOT)?)?;
+        for (number, spec) in facts.files.iter().filter(|(number, _)| *number != BOOT.file) {
             if let FileKind::Rows { filegroup } = spec.kind {
-                let device = match number {
-                    1 => device.clone(),
-                    _ => env.device.open(&found_path(env, primary, spec), OpenMode::Existing)?,
-                };
+                let device = env.device.open(&found_path(env, primary, spec), OpenMode::Existing)?;
                 store.open_data_file(*number, filegroup, spec, device, facts.stamp)?;
             }
         }
@@ -95,7 +97,7 @@ fn found_path(env: &Env, primary: &Path, spec: &FileSpec) -> PathBuf {
 }
 
 /// Whole pages in the doublewrite region, the newest of each.
-fn read_copies(device: &dyn BlockFile) -> Result<Copies, StorageError> {
+pub(super) fn read_copies(device: &dyn BlockFile) -> Result<Copies, StorageError> {
     let mut buffer = AlignedBuf::zeroed(DOUBLEWRITE_PAGES as usize * PAGE_BYTES);
     let read = device.read(&mut [ReadRequest { offset: u64::from(DOUBLEWRITE_PAGE) * PAGE_BYTES as u64, buffer: &mut buffer }]);
     match read {

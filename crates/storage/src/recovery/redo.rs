@@ -3,13 +3,16 @@
 use super::Missing;
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
+use crate::log::Log;
 use crate::page::checksum::{Content, damage};
 use crate::page::op::apply;
-use crate::page::{PAGE_BYTES, PageBytes, checksum, header, verify};
+use crate::page::{PAGE_BYTES, PageBytes, PageType, checksum, header, verify};
 use crate::pool::{AccessHint, Loaded};
 use crate::record::{self, Record};
 use crate::store::Store;
+use crate::store::suspect::SuspectEvent;
 use observe::counter::{Counter, CounterKind};
+use std::sync::Arc;
 use thawdb_observe as observe;
 
 static REDONE: Counter = Counter::new("Databases", "Pages redone/sec", CounterKind::PerSecond);
@@ -27,19 +30,53 @@ struct Chain {
 impl Store {
     /// Lets a page that was read into the pool: whole, of the right name, sound, and with every change the log has of it.
     pub(crate) fn admit(&self, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
+        let admitted = self.admit_or_repair(page, bytes);
+        if let Err(error) = &admitted {
+            self.suspect.failed(page, error, self.env().clock.utc_ns());
+        }
+        admitted
+    }
+
+    /// As [`Self::admit`] for a page read ahead, except that a wrong one is left to who needs it: repair looks through the log.
+    pub(crate) fn admit_ahead(&self, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
         let content = checksum::verify(bytes, page);
         if let Some(missing) = self.pending.get(page) {
             return self.redo(page, missing, content, bytes);
         }
-        match content {
-            Ok(Content::Whole) => {}
-            Ok(Content::Blank) => return Err(damage(page, "the page was never written".into())),
-            Err(broken) => return self.repair(page, broken, bytes),
+        let lost = content.and_then(|_| self.find_lost_write(page, bytes).map_or(Ok(()), Err));
+        lost?;
+        match (header::is_blank(bytes), verify::first_violation(bytes, page)) {
+            (false, None) => Ok(Loaded::Clean),
+            _ => Err(damage(page, "left to who needs the page".into())),
         }
-        match verify::first_violation(bytes, page) {
-            Some(violation) => Err(violation.into_error(page)),
-            None => Ok(Loaded::Clean),
+    }
+
+    fn admit_or_repair(&self, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
+        let content = checksum::verify(bytes, page);
+        if let Some(missing) = self.pending.get(page) {
+            return self.redo(page, missing, content, bytes);
         }
+        let wrong = match content {
+            Ok(Content::Whole) => match (self.find_lost_write(page, bytes), verify::first_violation(bytes, page)) {
+                (Some(lost), _) => lost,
+                (None, Some(violation)) => return Err(violation.into_error(page)),
+                (None, None) => return Ok(Loaded::Clean),
+            },
+            Ok(Content::Blank) if self.written.at_least(page) == Lsn(0) => {
+                return Err(damage(page, "the page was never written".into()));
+            }
+            Ok(Content::Blank) => damage(page, "the page was written, and nothing is there".into()),
+            Err(broken) => broken,
+        };
+        let loaded = self.repair(page, wrong, bytes)?;
+        self.suspect.note(page, SuspectEvent::Restored, self.env().clock.utc_ns());
+        Ok(loaded)
+    }
+
+    /// Whether the page is older than what was written: the write was lost, or went elsewhere.
+    fn find_lost_write(&self, page: PageId, bytes: &PageBytes) -> Option<StorageError> {
+        let (found, written) = (header::lsn(bytes), self.written.at_least(page));
+        (found < written).then(|| damage(page, format!("lost write: LSN {:#x} was written, {:#x} is there", written.0, found.0)))
     }
 
     /// Brings a page up to date as it is loaded, and lists it as dirty.
@@ -109,12 +146,71 @@ impl Store {
         Ok(Chain { records, afresh })
     }
 
-    /// Makes a broken page anew, if the log still holds a record that starts it afresh: then it holds all after that too.
-    fn repair(&self, page: PageId, broken: StorageError, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
+    /// Makes a wrong page right, if something whole of it is left and the log still holds all that came after: the old page
+    /// whose newer version was lost, the copy in the doublewrite region, or a record that starts it afresh.
+    fn repair(&self, page: PageId, wrong: StorageError, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
         let Some(log) = self.log() else {
-            return Err(broken);
+            return Err(wrong);
         };
         log.flush(log.end())?;
+        let newest = match self.written.at_least(page) {
+            // The last version written is the last there is: the page was not in the pool.
+            Lsn(0) => self.newest_record(log, page)?,
+            newest => Some(newest),
+        };
+        let Some(newest) = newest.filter(|newest| *newest >= log.start()) else { return self.repair_from_copy(page, wrong, bytes) };
+        let old = checksum::verify(bytes, page).is_ok_and(|content| content == Content::Whole).then(|| Box::new(*bytes));
+        let copy = self.doublewrite_copy(page).filter(|copy| header::lsn(copy) <= newest);
+        for start in [old, copy, None] {
+            let has = start.as_ref().map_or(Lsn(0), |start| header::lsn(start));
+            let Ok(chain) = self.chain(page, newest, has) else { continue };
+            if has == Lsn(0) && !chain.afresh {
+                continue;
+            }
+            match start {
+                Some(start) => *bytes = *start,
+                None => bytes.fill(0),
+            }
+            replay(page, &chain, bytes)?;
+            if header::page_type(bytes) == Some(PageType::Run) {
+                // Its content was forced to the device and is not in the log.
+                continue;
+            }
+            self.pending.forget_windows();
+            return Ok(self.repaired(page, &chain, newest));
+        }
+        self.pending.forget_windows();
+        Err(wrong)
+    }
+
+    fn repaired(&self, page: PageId, chain: &Chain, newest: Lsn) -> Loaded {
+        REPAIRED.increment();
+        let recovery = chain.records.first().map_or(newest, |(lsn, _)| *lsn);
+        self.dirty.push(page, recovery);
+        let durable = self.log().map_or(Lsn(0), |log| log.durable());
+        Loaded::Redone { recovery, group_end: durable, afresh: if chain.afresh { recovery } else { Lsn(0) } }
+    }
+
+    /// The log knows nothing of the page any more: if the doublewrite region still has what was last written, that is it.
+    fn repair_from_copy(&self, page: PageId, wrong: StorageError, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
+        let written = self.written.at_least(page);
+        match self.doublewrite_copy(page).filter(|copy| written > Lsn(0) && header::lsn(copy) == written) {
+            Some(copy) => {
+                *bytes = *copy;
+                Ok(self.repaired(page, &Chain { records: Vec::new(), afresh: false }, self.log_end()))
+            }
+            None => Err(wrong),
+        }
+    }
+
+    /// What the doublewrite region has of a page now.
+    fn doublewrite_copy(&self, page: PageId) -> Option<Box<PageBytes>> {
+        let file = self.file(1).ok()?;
+        super::open::read_copies(&*file.device).ok()?.remove(&page)
+    }
+
+    /// Looks through the log for the last record of a page.
+    fn newest_record(&self, log: &Arc<Log>, page: PageId) -> Result<Option<Lsn>, StorageError> {
         let mut newest = None;
         let mut reader = log.reader(log.start())?;
         while let Some((lsn, bytes)) = reader.next_record()? {
@@ -124,17 +220,7 @@ impl Store {
                 newest = Some(lsn);
             }
         }
-        let chain = match newest.map(|newest| self.chain(page, newest, Lsn(0))) {
-            Some(Ok(chain)) if chain.afresh => chain,
-            // The chain leaves the log before it reaches a start: the first error tells the truth about the page.
-            _ => return Err(broken),
-        };
-        bytes.fill(0);
-        replay(page, &chain, bytes)?;
-        REPAIRED.increment();
-        let recovery = chain.records[0].0;
-        self.dirty.push(page, recovery);
-        Ok(Loaded::Redone { recovery, group_end: log.durable(), afresh: recovery })
+        Ok(newest)
     }
 
     /// Pages that a crash left to be redone and nobody has touched yet.

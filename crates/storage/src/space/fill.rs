@@ -41,8 +41,19 @@ impl Store {
                 Ok(())
             }
             Need::Iam { file, interval } => self.extend_chain(unit, file, interval),
-            Need::Growth { filegroup } => self.grow(filegroup),
+            Need::Growth { filegroup } => self.grow(filegroup).map_err(|error| match error {
+                StorageError::FileFull { filegroup, .. } => StorageError::FileFull { filegroup, tree: self.tree_of(unit) },
+                other => other,
+            }),
         }
+    }
+
+    /// Whose unit it is, for messages.
+    fn tree_of(&self, unit: Unit) -> TreeId {
+        if unit == SYSTEM_UNIT {
+            return NO_TREE;
+        }
+        self.read(unit.0).map_or(NO_TREE, |page| header::tree(&page))
     }
 
     fn load_unit(&self, unit: Unit) -> Result<(), StorageError> {
@@ -128,9 +139,17 @@ impl Store {
             return Ok(());
         }
         let candidates = self.files().filter(|file| file.filegroup == filegroup);
-        let smallest = candidates.filter_map(|file| Some((file.pages(), file, file.grown_pages()?))).min_by_key(|(pages, ..)| *pages);
-        let (_, file, pages) = smallest.ok_or(StorageError::FileFull)?;
-        self.grow_file(file, pages)
+        let mut growing: Vec<_> = candidates.filter_map(|file| Some((file.pages(), file, file.grown_pages()?))).collect();
+        growing.sort_by_key(|(pages, file, _)| (*pages, file.number));
+        let mut outcome = Err(StorageError::FileFull { filegroup, tree: NO_TREE });
+        for (_, file, pages) in growing {
+            outcome = self.grow_file(file, pages);
+            // Another file of the filegroup may lie on a disk that has room.
+            if !matches!(outcome, Err(StorageError::FileFull { .. })) {
+                break;
+            }
+        }
+        outcome
     }
 
     /// Makes a file longer: room on the device, then maps, then the length in its header.
@@ -138,7 +157,7 @@ impl Store {
         let before = file.pages();
         let length = file.device.set_len(u64::from(pages) * crate::page::PAGE_BYTES as u64);
         length.map_err(|error| match error.kind {
-            thawdb_device::DeviceErrorKind::Full => StorageError::FileFull,
+            thawdb_device::DeviceErrorKind::Full => StorageError::FileFull { filegroup: file.filegroup, tree: NO_TREE },
             _ => error.into(),
         })?;
         if self.log().is_some() {

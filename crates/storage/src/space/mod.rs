@@ -171,6 +171,8 @@ struct UnitSpace {
     full: BTreeMap<(u16, u32), Room>,
     search_next: Option<(usize, u32)>,
     changes: u64,
+    /// Made by a mini-transaction under way: its chain cannot grow yet.
+    fresh: bool,
 }
 
 struct FileSpace {
@@ -178,13 +180,16 @@ struct FileSpace {
     extents: u32,
     intervals: Vec<Option<Vec<u64>>>,
     rover: u32,
+    /// Allocations it is owed: see [`State::next_file`].
+    credit: i64,
+    /// Nothing is taken from it any more: it is about to be removed.
+    closed: bool,
 }
 
 #[derive(Default)]
 struct State {
     files: BTreeMap<u16, FileSpace>,
     units: HashMap<Unit, UnitSpace>,
-    turn: u16,
 }
 
 /// Space of one database.
@@ -244,6 +249,35 @@ impl UnitSpace {
 }
 
 impl FileSpace {
+    fn new(filegroup: u16) -> Self {
+        Self { filegroup, extents: 0, intervals: Vec::new(), rover: 0, credit: 0, closed: false }
+    }
+
+    /// Free extents, as far as the maps are in memory; all of an interval that is not.
+    fn free_extents(&self) -> u32 {
+        let free = |(interval, bits): (usize, &Option<Vec<u64>>)| {
+            let base = u32::try_from(interval).expect("few") * INTERVAL_EXTENTS;
+            let limit = (self.extents - base).min(INTERVAL_EXTENTS);
+            match bits {
+                None => limit,
+                Some(bits) => limit - count_set(bits, limit),
+            }
+        };
+        self.intervals.iter().enumerate().map(free).sum()
+    }
+
+    /// The last extent that is taken and no map's; `Err` if a map must be read first.
+    fn last_taken(&self, file: u16) -> Result<Option<u32>, Need> {
+        for extent in (0..self.extents).rev() {
+            let (interval, bit) = layout::interval(extent);
+            let bits = self.intervals[interval as usize].as_ref().ok_or(Need::Interval { file, interval })?;
+            if is_set(bits, bit) && !layout::is_map_extent(extent) {
+                return Ok(Some(extent));
+            }
+        }
+        Ok(None)
+    }
+
     /// Finds and takes up to `count` free extents that follow each other.
     fn take_run(&mut self, file: u16, count: u32) -> Result<Option<(u32, u32)>, Need> {
         let intervals = self.extents.div_ceil(INTERVAL_EXTENTS);
@@ -275,6 +309,12 @@ impl FileSpace {
         }
         self.rover = self.rover.min(extent);
     }
+}
+
+fn count_set(bits: &[u64], limit: u32) -> u32 {
+    let (whole, rest) = (limit as usize / 64, limit % 64);
+    let last = bits.get(whole).map_or(0, |word| (word & ((1 << rest) - 1)).count_ones());
+    bits[..whole].iter().map(|word| word.count_ones()).sum::<u32>() + last
 }
 
 fn is_set(bits: &[u64], bit: u32) -> bool {
@@ -318,23 +358,51 @@ pub fn map_bits(page: &PageBytes) -> Vec<u64> {
 }
 
 impl State {
+    /// The file to take from next, of those with free extents: each gets its share of what is free in the filegroup, so
+    /// that all are full at the same time (proportional fill). Every allocation gives each file credit for what it has
+    /// free, and the one with the most is charged for all of it; what was taken is one turn, whatever its length.
+    fn next_file(&mut self, filegroup: u16, without: &[u16]) -> Option<u16> {
+        let usable = |number: &u16, file: &FileSpace| file.filegroup == filegroup && !file.closed && !without.contains(number);
+        let numbers: Vec<u16> = self.files.iter().filter(|(number, file)| usable(number, file)).map(|(number, _)| *number).collect();
+        if let [only] = numbers.as_slice() {
+            return Some(*only);
+        }
+        let candidates: Vec<(u16, i64)> =
+            numbers.into_iter().map(|number| (number, i64::from(self.files[&number].free_extents()))).collect();
+        let total: i64 = candidates.iter().map(|(_, free)| free).sum();
+        for (number, free) in &candidates {
+            self.files.get_mut(number).expect("just listed").credit += free;
+        }
+        let most = |number: &u16| self.files[number].credit;
+        let chosen = candidates.iter().map(|(number, _)| *number).max_by_key(|number| (most(number), std::cmp::Reverse(*number)))?;
+        self.files.get_mut(&chosen).expect("just listed").credit -= total;
+        Some(chosen)
+    }
+
     fn take_run(&mut self, filegroup: u16, count: u32) -> Result<(u16, u32, u32), Need> {
-        let numbers: Vec<u16> = self.files.iter().filter(|(_, f)| f.filegroup == filegroup).map(|(number, _)| *number).collect();
-        // Files of a filegroup take turns, extent by extent for single pages, run by run for bulk work.
-        self.turn = self.turn.wrapping_add(1);
-        for at in 0..numbers.len() {
-            let number = numbers[(at + usize::from(self.turn)) % numbers.len()];
-            let file = self.files.get_mut(&number).expect("just listed");
+        let mut without = Vec::new();
+        while let Some(number) = self.next_file(filegroup, &without) {
+            let file = self.files.get_mut(&number).expect("just chosen");
             if let Some((extent, count)) = file.take_run(number, count)? {
                 return Ok((number, extent, count));
             }
+            without.push(number);
         }
         Err(Need::Growth { filegroup })
     }
 
     fn take_run_for(&mut self, unit: Unit, count: u32) -> Result<Run, Need> {
-        let filegroup = self.units.get(&unit).ok_or(Need::Unit)?.filegroup;
-        let (file, extent, count) = self.take_run(filegroup, count)?;
+        let known = self.units.get(&unit).ok_or(Need::Unit)?;
+        let (filegroup, home) = (known.filegroup, known.iams.first().filter(|_| known.fresh).map(|iam| iam.file));
+        // A unit whose chain cannot grow yet begins in the file that its first IAM page was made for.
+        let at_home = match home.and_then(|file| Some((file, self.files.get_mut(&file)?))) {
+            Some((number, file)) => file.take_run(number, count)?.map(|(extent, count)| (number, extent, count)),
+            None => None,
+        };
+        let (file, extent, count) = match at_home {
+            Some(found) => found,
+            None => self.take_run(filegroup, count)?,
+        };
         let interval = layout::interval(extent).0;
         match self.units[&unit].iam(unit, file, interval) {
             Some(iam) => Ok(Run { file, extent, count, iam }),
@@ -355,9 +423,45 @@ impl Space {
     /// Makes a file known, or its new length.
     pub fn set_file(&self, file: u16, filegroup: u16, pages: u32) {
         let mut state = self.0.lock();
-        let entry = state.files.entry(file).or_insert(FileSpace { filegroup, extents: 0, intervals: Vec::new(), rover: 0 });
+        let entry = state.files.entry(file).or_insert_with(|| FileSpace::new(filegroup));
         entry.extents = pages / EXTENT_PAGES;
         entry.intervals.resize(entry.extents.div_ceil(INTERVAL_EXTENTS) as usize, None);
+    }
+
+    /// Forgets a file that has left the database.
+    pub(crate) fn forget_file(&self, file: u16) {
+        self.0.lock().files.remove(&file);
+    }
+
+    /// Stops, or allows again, taking from a file.
+    pub(crate) fn close_file(&self, file: u16, closed: bool) {
+        if let Some(known) = self.0.lock().files.get_mut(&file) {
+            known.closed = closed;
+        }
+    }
+
+    /// The extents of a file that are in use: how many, maps counted, and the first after the last that is no map's.
+    pub(crate) fn used_extents(&self, file: u16) -> Result<(u32, u32), Need> {
+        let state = self.0.lock();
+        let Some(known) = state.files.get(&file) else { return Ok((0, 0)) };
+        let end = known.last_taken(file)?.map_or(0, |last| last + 1);
+        let unread = known.intervals.iter().position(Option::is_none);
+        if let Some(interval) = unread {
+            return Err(Need::Interval { file, interval: u32::try_from(interval).expect("few") });
+        }
+        Ok((known.extents - known.free_extents(), end))
+    }
+
+    /// Lets a file end at `extents`, or at its last extent in use if that is later; nothing is taken from beyond.
+    /// Returns where it ends now.
+    pub(crate) fn cut_file(&self, file: u16, extents: u32) -> Result<u32, Need> {
+        let mut state = self.0.lock();
+        let Some(known) = state.files.get_mut(&file) else { return Ok(extents) };
+        let end = known.last_taken(file)?.map_or(0, |last| last + 1).max(extents).min(known.extents);
+        known.extents = end;
+        known.rover = known.rover.min(end);
+        known.intervals.truncate(end.div_ceil(INTERVAL_EXTENTS) as usize);
+        Ok(end)
     }
 
     /// Gives the bits of a GAM page; kept as they are if they are here already.
@@ -374,11 +478,19 @@ impl Space {
         let mut state = self.0.lock();
         let known = state.units.entry(unit).or_default();
         known.filegroup = filegroup;
+        known.fresh = fresh;
         if known.iams.len() < iams.len() {
             if known.iams.is_empty() && !fresh {
                 known.search_next = Some((iams.len() - 1, 0));
             }
             known.iams = iams;
+        }
+    }
+
+    /// The mini-transaction that made a unit is committed.
+    pub fn unit_made(&self, unit: Unit) {
+        if let Some(known) = self.0.lock().units.get_mut(&unit) {
+            known.fresh = false;
         }
     }
 

@@ -129,6 +129,8 @@ impl Store {
     /// A bounded piece of background work; true if there is more.
     pub fn background_turn(&self) -> Result<bool, StorageError> {
         let mut busy = self.redo_step()? > 0;
+        // Commits with delayed durability wait no longer than a turn.
+        self.flush_log(self.log_end())?;
         if self.dirty.len() > self.pool().frame_count() / DIRTY_SHARE {
             busy |= self.write_back(BATCH_PAGES)? > 0;
         }
@@ -211,6 +213,9 @@ impl Store {
         let Some(log) = self.log() else {
             return false;
         };
+        if log.is_pressed() && log.checkpoint_helps() {
+            return true;
+        }
         self.log_bytes_since_checkpoint() > CHECKPOINT_LOG_BYTES.min(log.space().size_bytes / CHECKPOINT_LOG_SHARE)
     }
 }

@@ -20,6 +20,9 @@ use thawdb_device::{BlockFile, Env, OpenMode};
 /// Fewest extents of a data file: the primary one's own, and as many again to begin with.
 const EXTENTS_MIN: u32 = 2 * PRIMARY_EXTENTS;
 
+/// Number of the log file.
+pub(crate) const LOG_FILE: u16 = 2;
+
 /// What a log gets if the specification names none.
 const LOG_BYTES_DEFAULT: u64 = 8 << 20;
 
@@ -59,14 +62,16 @@ impl Store {
             let device = env.device.open(&file.path, OpenMode::CreateNew)?;
             made.push(device.clone());
             log = Some(Log::create(device, log_config(&with_log_size(file)), stamp)?);
-            table.push((0, with_log_size(file)));
+            table.push((LOG_FILE, with_log_size(file)));
         } else if !spec.temporary {
             return Err(StorageError::NotFound(format!("a log file of database {}", spec.name)));
         }
         let store = Self::assemble(&spec.name, number, env, pool, log);
         let rows = spec.files.iter().filter(|file| file.kind != FileKind::Log);
         for (at, file) in rows.enumerate() {
-            let number = u16::try_from(at + 1).map_err(|_| StorageError::TooLong { bytes: at, bytes_max: super::FILES_MAX })?;
+            // The primary file is 1, the log 2, as in SQL Server.
+            let number = u16::try_from(if at == 0 { 1 } else { at + 2 });
+            let number = number.map_err(|_| StorageError::TooLong { bytes: at, bytes_max: super::FILES_MAX })?;
             store.create_data_file(number, file, stamp, made)?;
             table.push((number, file.clone()));
         }

@@ -20,10 +20,15 @@
 pub mod background;
 pub mod boot;
 pub(crate) mod create;
+pub mod data_backup;
 pub mod dirty;
 pub mod file;
+pub mod files;
+pub mod log_space;
 pub(crate) mod loose;
 mod read;
+pub(crate) mod stream;
+pub mod suspect;
 pub mod write;
 
 use crate::checkpoint::Checkpoints;
@@ -41,6 +46,7 @@ use thawdb_device::Env;
 use thawdb_observe as observe;
 
 static CHAINS: LockClass = LockClass::new("SPACE_CHAINS", 2);
+static FILE_CHANGES: LockClass = LockClass::new("FILE_CHANGES", 1);
 static GROWTH: LockClass = LockClass::new("SPACE_GROWTH", 2);
 
 /// Most files of a database: their table is an array, so that finding one costs nothing; far above what is in use.
@@ -61,9 +67,14 @@ pub struct Store {
     pub(crate) growth: Mutex<()>,
     pub(crate) writer: write::Writer,
     pub(crate) checkpoints: Checkpoints,
+    pub(crate) log_space: log_space::LogSpaceLocks,
+    pub(crate) file_changes: Mutex<()>,
+    pub(crate) read_only: files::ReadOnly,
     pub(crate) pending: Pending,
     pub(crate) loose: loose::Loose,
     settings: background::Settings,
+    pub(crate) suspect: suspect::SuspectPages,
+    pub(crate) written: suspect::Written,
 }
 
 impl Store {
@@ -82,9 +93,14 @@ impl Store {
             growth: Mutex::new(&GROWTH, ()),
             writer: write::Writer::new(),
             checkpoints: Checkpoints::new(),
+            log_space: log_space::LogSpaceLocks::new(),
+            file_changes: Mutex::new(&FILE_CHANGES, ()),
+            read_only: files::ReadOnly::default(),
             pending: Pending::new(),
             loose: loose::Loose::new(),
             settings: background::Settings::new(),
+            suspect: suspect::SuspectPages::new(),
+            written: suspect::Written::new(),
         })
     }
 
@@ -113,6 +129,11 @@ impl Store {
         self.log.as_ref().map_or(Ok(()), |log| log.flush(upto))
     }
 
+    /// Pages that were found wrong since the database was opened, and what became of them.
+    pub fn suspect_pages(&self) -> Vec<suspect::SuspectPage> {
+        self.suspect.rows()
+    }
+
     pub(crate) fn log_end(&self) -> Lsn {
         self.log.as_ref().map_or(Lsn(0), |log| log.end())
     }
@@ -131,13 +152,18 @@ impl Store {
 
     /// The data files, by number.
     pub fn files(&self) -> impl Iterator<Item = &DataFile> {
-        self.files.iter().filter_map(OnceLock::get)
+        self.files.iter().filter_map(OnceLock::get).filter(|file| !file.is_removed())
     }
 
     /// The file with this number.
     pub fn file(&self, number: u16) -> Result<&DataFile, StorageError> {
-        let file = self.files.get(usize::from(number)).and_then(OnceLock::get);
+        let file = self.files.get(usize::from(number)).and_then(OnceLock::get).filter(|file| !file.is_removed());
         file.ok_or_else(|| StorageError::NotFound(format!("file {number} of database {}", self.name)))
+    }
+
+    /// Whether a file has or had this number since the database was opened.
+    pub(crate) fn is_number_taken(&self, number: u16) -> bool {
+        self.files.get(usize::from(number)).is_none_or(|place| place.get().is_some())
     }
 
     /// The file of `page`, which must lie in it.

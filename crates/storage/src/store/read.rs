@@ -5,7 +5,7 @@ use super::file::DataFile;
 use crate::error::StorageError;
 use crate::ids::PageId;
 use crate::page::checksum::Content;
-use crate::page::{PAGE_BYTES, PageBytes, checksum, verify};
+use crate::page::{PAGE_BYTES, PageBytes, checksum, header, verify};
 use crate::pool::{AccessHint, Loaded, Loading, PageRead, PageWrite};
 use thawdb_device::ReadRequest;
 
@@ -60,7 +60,10 @@ impl Store {
 
     /// Whether bytes that were read are page `page`, whole and sound.
     pub(crate) fn is_sound(&self, page: PageId, bytes: &PageBytes) -> bool {
-        matches!(checksum::verify(bytes, page), Ok(Content::Whole)) && verify::first_violation(bytes, page).is_none()
+        matches!(checksum::verify(bytes, page), Ok(Content::Whole))
+            // Older than what was written: the pool repairs it.
+            && header::lsn(bytes) >= self.written.at_least(page)
+            && verify::first_violation(bytes, page).is_none()
     }
 
     /// Whether `pages` more of a scan's pages may go into the pool, after `admitted` already went: there are free frames, or
@@ -92,7 +95,7 @@ impl Store {
         }
         for mut one in loading {
             let page = PageId { file: file.number, page: one.page() };
-            if let Ok(loaded) = self.admit(page, one.bytes()) {
+            if let Ok(loaded) = self.admit_ahead(page, one.bytes()) {
                 one.install(loaded, AccessHint::Once, false);
             }
         }
@@ -100,7 +103,11 @@ impl Store {
 
     fn load(&self, file: &DataFile, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
         let offset = u64::from(page.page) * PAGE_BYTES as u64;
-        file.device.read(&mut [ReadRequest { offset, buffer: bytes.as_mut_slice() }])?;
+        if let Err(error) = file.device.read(&mut [ReadRequest { offset, buffer: bytes.as_mut_slice() }]) {
+            let error = error.into();
+            self.suspect.failed(page, &error, self.env().clock.utc_ns());
+            return Err(error);
+        }
         self.admit(page, bytes)
     }
 }

@@ -1,4 +1,4 @@
-//! Writing pages: dirty ones back from the pool, new ones straight to the device.
+//! Writing dirty pages back from the pool. New pages of bulk work go straight to the device: [`super::stream`].
 //!
 //! ```text
 //! take from the dirty lists -> copy under shared latches -> flush the log -> doublewrite region, sync -> in place, sync
@@ -20,12 +20,9 @@ use super::Store;
 use super::dirty::{DirtyPage, Taken};
 use super::file::DataFile;
 use crate::error::StorageError;
-use crate::ids::{Lsn, PageId, TxnId};
-use crate::log::format::RECORD_HEADER_BYTES;
-use crate::log::{ScanStart, Use};
-use crate::page::{PAGE_BYTES, PageBytes, PageOp, checksum, header};
+use crate::ids::{Lsn, PageId};
+use crate::page::{PAGE_BYTES, PageBytes, checksum, header};
 use crate::pool::{BegunWrite, WriteBack};
-use crate::record;
 use crate::space::layout::{DOUBLEWRITE_PAGE, DOUBLEWRITE_PAGES};
 use observe::counter::{Counter, CounterKind};
 use observe::sync::{LockClass, Mutex};
@@ -39,9 +36,6 @@ static WRITES: Counter = Counter::new("Buffer Manager", "Page writes/sec", Count
 
 /// Pages written at once: those that need the doublewrite region must fit there.
 pub const BATCH_PAGES: usize = DOUBLEWRITE_PAGES as usize;
-/// Images logged, flushed and written at once: 4 MiB, so that the log's sync is small beside the writes (at 64 pages it was
-/// most of the time), and still a small buffer.
-const IMAGE_CHUNK_PAGES: usize = 512;
 
 /// State of the writer.
 pub struct Writer {
@@ -115,6 +109,11 @@ impl Store {
         }
         let result = self.flush_log(upto).and_then(|()| self.write_copies(&copied, &mut buffer, upto));
         for one in &copied {
+            // Before others may change the page and write it again; after a failure nobody knows what the device has.
+            match &result {
+                Ok(()) if self.log.is_some() => self.written.put(one.page, header::lsn(place_mut(&mut buffer, one.at))),
+                _ => self.written.forget(one.page),
+            }
             self.pool.end_write(one.frame, result.is_err().then_some(one.recovery));
             if result.is_err() {
                 back.push((one.page, one.recovery));
@@ -180,77 +179,9 @@ impl Store {
         Ok(touched)
     }
 
-    /// Logs whole new pages as images and writes them straight to the device in large requests, past the pool: for bulk
-    /// work on pages from [`crate::mini::Mini::allocate_run`]. The pages follow each other from `first` on; each must be
-    /// formatted with its own name. They are durable by the log once it is flushed to what is returned.
-    pub fn write_new_pages(&self, first: PageId, pages: &[PageBytes], txn: TxnId) -> Result<Lsn, StorageError> {
-        let last = u32::try_from(pages.len()).ok().and_then(|count| first.page.checked_add(count.saturating_sub(1)));
-        let last = last.ok_or_else(|| StorageError::Bug("a run beyond the file".into()))?;
-        let file = self.file_of(PageId { file: first.file, page: last })?;
-        let scan = self.log.as_ref().map_or(ScanStart::default(), |log| log.scan_start());
-        let hold = self.dirty.hold(self.log_end(), scan);
-        let result = self.write_image_chunks(file, first, pages, txn);
-        // After a failure too: chunks before it may be half on the device.
+    /// Keeps a hold until a sync covers what was written under it.
+    pub(crate) fn keep_bulk_hold(&self, hold: u64) {
         self.writer.bulk.lock().push(hold);
-        result
-    }
-
-    fn write_image_chunks(&self, file: &DataFile, first: PageId, pages: &[PageBytes], txn: TxnId) -> Result<Lsn, StorageError> {
-        let mut end = Lsn(0);
-        for (number, chunk) in pages.chunks(IMAGE_CHUNK_PAGES).enumerate() {
-            let start = first.page + u32::try_from(number * IMAGE_CHUNK_PAGES).expect("checked by the caller");
-            let mut buffer = AlignedBuf::zeroed(chunk.len() * PAGE_BYTES);
-            for (at, page) in chunk.iter().enumerate() {
-                let id = PageId { file: file.number, page: start + u32::try_from(at).expect("few") };
-                if let Some(violation) = crate::page::verify::first_violation(page, id) {
-                    return Err(StorageError::Bug(format!("page {id:?} to be written: {violation:?}")));
-                }
-                *place_mut(&mut buffer, at) = *page;
-                self.pool.discard(&file.pool_file, id.page);
-            }
-            end = self.log_images(&mut buffer, chunk.len(), txn)?;
-            let ids = (start..).take(chunk.len()).map(|page| PageId { file: file.number, page });
-            // The images start the pages afresh: what redo still owed them is of no use, and older than what they get.
-            ids.clone().for_each(|id| self.pending.remove(id));
-            (0..chunk.len()).for_each(|at| checksum::seal(place_mut(&mut buffer, at)));
-            self.flush_log(end)?;
-            file.device.write(&[WriteRequest { offset: u64::from(start) * PAGE_BYTES as u64, buffer: &buffer }])?;
-            // Whoever followed an old reference here meanwhile has brought the old bytes into the pool.
-            ids.for_each(|id| self.pool.discard(&file.pool_file, id.page));
-        }
-        Ok(end)
-    }
-
-    fn log_images(&self, buffer: &mut AlignedBuf, count: usize, txn: TxnId) -> Result<Lsn, StorageError> {
-        let Some(log) = &self.log else {
-            return Ok(Lsn(0));
-        };
-        let mut records = Vec::with_capacity(count);
-        for at in 0..count {
-            let page = place_mut(buffer, at);
-            let mut bytes = Vec::new();
-            record::begin_page(&mut bytes, header::page_id(page), Lsn(0), txn);
-            PageOp::Image { lz4: &PageOp::compress(page) }.encode(&mut bytes);
-            records.push(bytes);
-        }
-        let mut lsns = Vec::with_capacity(count);
-        let mut end = Lsn(0);
-        // Groups of half the largest size: pages of a bulk write need not be atomic with each other.
-        let group_bytes = log.group_bytes_max() / 2;
-        let mut rest: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let fitting = rest.iter().take_while(|record| {
-                bytes += record.len() + RECORD_HEADER_BYTES;
-                bytes <= group_bytes
-            });
-            let group: Vec<&[u8]> = rest.drain(..fitting.count().max(1)).collect();
-            end = log.append(&group, Use::Normal, &mut lsns)?;
-        }
-        for (at, lsn) in lsns.iter().enumerate() {
-            header::set_lsn_number(place_mut(buffer, at), lsn.0);
-        }
-        Ok(end)
     }
 
     /// Makes bulk writes durable in place, so that redo need not keep their images.
@@ -269,7 +200,7 @@ impl Store {
     }
 }
 
-fn place_mut(buffer: &mut AlignedBuf, at: usize) -> &mut PageBytes {
+pub(super) fn place_mut(buffer: &mut AlignedBuf, at: usize) -> &mut PageBytes {
     buffer[at * PAGE_BYTES..].first_chunk_mut().expect("a place for each page")
 }
 

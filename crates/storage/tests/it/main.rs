@@ -2,9 +2,13 @@
 
 mod bulk;
 mod crash;
+mod damage;
+mod faults;
 mod large;
 mod model;
 mod read_ahead;
 mod rollback;
+mod shrink;
+mod small_log;
 mod threads;
 mod world;

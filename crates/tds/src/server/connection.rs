@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! first byte 0x16 ─► TLS ─► PRELOGIN ─────────────┐
-//! otherwise ─► PRELOGIN ─► [TLS in PRELOGIN] ─────┴─► LOGIN7 ─► ready ⇄ request running ─► closed
+//! otherwise ─► PRELOGIN ─► [TLS in PRELOGIN] ─────┴─► LOGIN7 ─► ready ⇄ with a worker ─► closed
 //! ```
+//!
+//! With its first request the connection goes to a worker, which keeps it as long as requests come (`worker`); the task
+//! sleeps meanwhile and reads beside the worker only if a request runs for more than a tick (`line`).
 //!
 //! Invariants: C1 nothing but PRELOGIN and LOGIN7 is looked at before the login succeeds ([`log_in`]). C2 one request
 //! runs at a time; while it does, only an attention is taken ([`Connection::watch`]). C3 every attention is answered
@@ -13,13 +16,16 @@ use crate::TdsVersion;
 use crate::login::{FEATURE_UTF8_SUPPORT, Feature, Login};
 use crate::packet::{Framer, MESSAGE_BYTES_MAX, Message, PACKET_BYTES_DEFAULT, PACKET_BYTES_RANGE, Packet, PacketType, frame};
 use crate::prelogin::{Encryption, PreLogin};
+use crate::server::line::Line;
 use crate::server::request::Outcome;
 use crate::server::sink::{Peer, ResponseSink};
 use crate::server::transport::Transport;
-use crate::server::{LOGIN_SECONDS_MAX, Shared, bulk, request};
+use crate::server::worker::{self, Leaving, Post};
+use crate::server::{LOGIN_SECONDS_MAX, Shared, bulk};
 use crate::token::{Done, EnvChange, FeatureExtAck, LoginAck};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 use thawdb_engine::{CancelToken, LoginInfo, LoginRequest, PRODUCT_VERSION, PROGRAM_NAME, ResultSink, Secret, Session};
@@ -48,7 +54,9 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: TcpStream, address: Socke
     let login = log_in(&shared, &transport, &mut framer, address);
     if let Ok(Ok((session, peer))) = tokio::time::timeout(Duration::from_secs(LOGIN_SECONDS_MAX), login).await {
         framer.message_bytes_max = MESSAGE_BYTES_MAX;
-        let connection = Connection { cancel: session.cancel_token(), session: Some(session), peer, framer, early: None, stop };
+        let line = Arc::new(Line::new(framer));
+        let cancel = session.cancel_token();
+        let connection = Connection { cancel, session: Some(session), peer, line, early: None, stop, shared };
         // However it ended, the session goes with it.
         let _ = connection.run().await;
     }
@@ -59,7 +67,8 @@ async fn next_message(transport: &Transport, framer: &mut Framer) -> Result<Mess
         if let Some(message) = framer.next_message()? {
             return Ok(message);
         }
-        transport.read(framer).await?;
+        transport.readable().await?;
+        transport.read_in_task(framer)?;
     }
 }
 
@@ -198,11 +207,11 @@ struct Connection {
     session: Option<Session>,
     cancel: CancelToken,
     peer: Peer,
-    framer: Framer,
-    /// The first packet of the next request, come before the worker had let go of the session: the last byte of a
-    /// response is with the client before the worker's end is with us.
+    line: Arc<Line>,
+    /// The first packet of what comes next, read while a worker had the session.
     early: Option<Packet>,
     stop: watch::Receiver<bool>,
+    shared: Arc<Shared>,
 }
 
 /// What came while a request ran.
@@ -215,7 +224,7 @@ enum Interruption {
 }
 
 /// What a worker gives back.
-type Worker = JoinHandle<(Session, Outcome)>;
+type Worker = JoinHandle<(Session, Leaving)>;
 
 impl Connection {
     async fn run(mut self) -> Result<(), Closed> {
@@ -225,7 +234,8 @@ impl Connection {
                 PacketType::Attention => self.acknowledge_attention().await?,
                 PacketType::BulkLoad => self.load(packet).await?,
                 _ => {
-                    if let Some(message) = self.framer.add(packet)? {
+                    let whole = self.line.framer.lock().add(packet)?;
+                    if let Some(message) = whole {
                         self.request(message).await?;
                     }
                 }
@@ -239,14 +249,19 @@ impl Connection {
             return Ok(Some(packet));
         }
         loop {
-            if let Some(packet) = self.framer.next_packet()? {
+            if let Some(packet) = self.line.framer.lock().next_packet()? {
                 return Ok(Some(packet));
             }
             tokio::select! {
-                read = self.peer.transport.read(&mut self.framer) => read?,
+                readable = self.peer.transport.readable() => readable?,
                 _ = self.stop.wait_for(|stopped| *stopped) => return Ok(None),
             }
+            self.read()?;
         }
+    }
+
+    fn read(&self) -> Result<(), Closed> {
+        Ok(self.peer.transport.read_in_task(&mut self.line.framer.lock())?)
     }
 
     fn take_session(&mut self) -> Session {
@@ -255,45 +270,83 @@ impl Connection {
 
     async fn request(&mut self, message: Message) -> Result<(), Closed> {
         let mut session = self.take_session();
-        let peer = self.peer.clone();
+        let (peer, line, shared) = (self.peer.clone(), self.line.clone(), self.shared.clone());
+        self.peer.transport.leave_reactor();
+        line.begin();
+        // Relaxed, all three: they are hints to workers that could leave.
+        shared.crowd.queued.fetch_add(1, Ordering::Relaxed);
         let worker = tokio::task::spawn_blocking(move || {
-            let outcome = request::run(&mut session, &message, &peer);
-            (session, outcome)
+            shared.crowd.queued.fetch_sub(1, Ordering::Relaxed);
+            shared.crowd.working.fetch_add(1, Ordering::Relaxed);
+            let post = Post { line: &line, peer: &peer, crowd: &shared.crowd };
+            let leaving = worker::run(&mut session, message, &post);
+            line.give_back();
+            shared.crowd.working.fetch_sub(1, Ordering::Relaxed);
+            (session, leaving)
         });
-        self.watch(worker, None).await
+        self.wait(worker).await
+    }
+
+    /// Waits for a worker that reads for itself; once a request of its runs for more than a tick, watches it.
+    async fn wait(&mut self, mut worker: Worker) -> Result<(), Closed> {
+        let mut ticks = self.shared.ticks.subscribe();
+        self.shared.tick_wanted.notify_one();
+        let mut before = None;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut worker => return self.take_back(done?, None).await,
+                // The server holds the sender as long as connections live.
+                _ = ticks.changed() => {}
+            }
+            let now = self.line.running();
+            if now.is_some() && now == before && self.line.watch() {
+                return self.watch(worker, None).await;
+            }
+            before = now;
+        }
     }
 
     /// Waits for the worker; meanwhile an attention, or the client's leaving, cancels it. Anything else is the client's
     /// next request and waits its turn; nothing is read behind it.
     async fn watch(&mut self, mut worker: Worker, mut interrupted: Option<Interruption>) -> Result<(), Closed> {
-        let (session, outcome) = loop {
+        let done = loop {
             if interrupted.is_none() && self.early.is_none() {
                 interrupted = self.interruption();
                 if interrupted.is_some() {
                     self.cancel.cancel();
                 }
             }
-            tokio::select! {
+            let readable = tokio::select! {
                 biased;
                 done = &mut worker => break done?,
-                read = self.peer.transport.read(&mut self.framer), if interrupted.is_none() && self.early.is_none() => {
-                    if read.is_err() {
-                        interrupted = Some(Interruption::Gone);
-                        self.cancel.cancel();
-                    }
-                }
+                readable = self.peer.transport.readable(), if interrupted.is_none() && self.early.is_none() => readable,
+            };
+            if readable.is_err() || self.read().is_err() {
+                interrupted = Some(Interruption::Gone);
+                self.cancel.cancel();
             }
         };
+        self.take_back(done, interrupted).await
+    }
+
+    /// The connection comes back from a worker.
+    async fn take_back(&mut self, (session, leaving): (Session, Leaving), interrupted: Option<Interruption>) -> Result<(), Closed> {
         self.session = Some(session);
-        match (outcome, interrupted) {
-            (Outcome::Close, _) | (_, Some(Interruption::Gone)) => Err(Closed),
-            (Outcome::Ready, Some(Interruption::Attention)) => self.acknowledge_attention().await,
-            (Outcome::Ready, None) => Ok(()),
+        match (leaving, interrupted) {
+            (Leaving::Close, _) | (_, Some(Interruption::Gone)) => Err(Closed),
+            (Leaving::Ready | Leaving::Packet(_), Some(Interruption::Attention)) => self.acknowledge_attention().await,
+            (Leaving::Ready, None) => Ok(()),
+            (Leaving::Packet(packet), None) => {
+                self.early = Some(packet);
+                Ok(())
+            }
         }
     }
 
     fn interruption(&mut self) -> Option<Interruption> {
-        match self.framer.next_packet() {
+        let packet = self.line.framer.lock().next_packet();
+        match packet {
             Ok(None) => None,
             Ok(Some(packet)) if packet.packet_type == PacketType::Attention => Some(Interruption::Attention),
             Ok(Some(packet)) => {
@@ -319,8 +372,11 @@ impl Connection {
         let mut session = self.take_session();
         let peer = self.peer.clone();
         let worker: Worker = tokio::task::spawn_blocking(move || {
-            let outcome = bulk::run(&mut session, &receiver, &peer);
-            (session, outcome)
+            let leaving = match bulk::run(&mut session, &receiver, &peer) {
+                Outcome::Ready => Leaving::Ready,
+                Outcome::Close => Leaving::Close,
+            };
+            (session, leaving)
         });
         let mut packet = first;
         let interrupted = loop {

@@ -1,15 +1,15 @@
 //! The server: a listener that joins the codec to an engine.
 //!
 //! ```text
-//!  accept ─► connection task (async): framing, TLS, login, attention
-//!                 │ one request at a time                  ▲ bytes written from the worker itself
-//!                 └──► worker thread (bounded pool): engine session ─► sink ─► transport
+//!  accept ─► connection task (async): TLS, login, silent connections, attention
+//!                 │ the first request                      ▲ bytes read and written by the worker itself
+//!                 └──► worker thread (bounded pool): engine session ─► sink ─► transport, and the next request
 //! ```
 //!
-//! Sockets are waited for by an async runtime; statements run on worker threads, one request a thread, at most
-//! [`ServerConfig::worker_count_max`] at once. A worker writes its response straight to the socket, so a short request
-//! costs one hand-over, not two. While it works, the connection's task goes on reading: an attention cancels the
-//! statement, a closed socket too.
+//! Silent sockets are waited for by an async runtime; statements run on worker threads, one connection a thread, at most
+//! [`ServerConfig::worker_count_max`] at once. A worker stays with a connection that goes on asking, so that a short
+//! request costs no hand-over at all, and leaves one that falls silent (`worker`). While a request runs for longer than
+//! [`TICK`], the connection's task reads beside it: an attention cancels the statement, a closed socket too.
 //!
 //! Limits: [`CONNECTIONS_MAX`] connections, [`LOGIN_SECONDS_MAX`] seconds from accept to the end of the login, message
 //! sizes of [`crate::packet`]. Before the login is through nothing but PRELOGIN, TLS and LOGIN7 is answered.
@@ -19,10 +19,12 @@
 
 mod bulk;
 mod connection;
+mod line;
 mod request;
 mod sink;
 mod tls;
 mod transport;
+mod worker;
 
 pub use tls::{Certificate, CertificateError};
 
@@ -30,14 +32,19 @@ use crate::prelogin::Encryption;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use thawdb_engine::Engine;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
+use worker::Crowd;
 
 /// Most connections at once, as SQL Server has it (`user connections`).
 pub const CONNECTIONS_MAX: usize = 32_767;
 /// A client that has not logged in after this long is dropped.
 pub const LOGIN_SECONDS_MAX: u64 = 30;
+/// A request that has run from one tick to the next is watched for an attention; nobody types faster.
+const TICK: Duration = Duration::from_millis(10);
 /// Stack of a worker: room for the deepest nesting the parser and binder allow.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
@@ -70,6 +77,22 @@ pub(crate) struct Shared {
     pub(crate) server_name: Arc<str>,
     pub(crate) encryption: Encryption,
     pub(crate) tls: tls::TlsConfigs,
+    pub(crate) crowd: Crowd,
+    /// Ticks while workers are at connections.
+    pub(crate) ticks: watch::Sender<()>,
+    /// A worker has gone to a connection.
+    pub(crate) tick_wanted: Notify,
+}
+
+/// Ticks as long as somebody listens, and sleeps while nobody does.
+async fn tick(shared: Arc<Shared>) {
+    loop {
+        shared.tick_wanted.notified().await;
+        while shared.ticks.receiver_count() > 0 {
+            tokio::time::sleep(TICK).await;
+            shared.ticks.send_replace(());
+        }
+    }
 }
 
 /// Stops a running server from another thread.
@@ -96,7 +119,15 @@ impl Server {
             .build()?;
         let listener = runtime.block_on(TcpListener::bind(config.address))?;
         let tls = tls::TlsConfigs::new(&config.certificate).map_err(io::Error::other)?;
-        let shared = Arc::new(Shared { engine, server_name: Arc::from(config.server_name), encryption: config.encryption, tls });
+        let shared = Arc::new(Shared {
+            engine,
+            server_name: Arc::from(config.server_name),
+            encryption: config.encryption,
+            tls,
+            crowd: Crowd::new(config.worker_count_max),
+            ticks: watch::channel(()).0,
+            tick_wanted: Notify::new(),
+        });
         Ok(Self { runtime, listener, shared, stop: watch::channel(false).0 })
     }
 
@@ -116,6 +147,7 @@ impl Server {
         runtime.block_on(async {
             let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
             let mut stopped = stop.subscribe();
+            tokio::spawn(tick(shared.clone()));
             loop {
                 let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
                 tokio::select! {
@@ -133,6 +165,8 @@ impl Server {
             }
             let everybody = u32::try_from(CONNECTIONS_MAX).expect("fits");
             drop(listener);
+            // Relaxed: workers look for it at every wait.
+            shared.crowd.stopping.store(true, Ordering::Relaxed);
             let _all_gone = places.acquire_many(everybody).await;
         });
         Ok(())

@@ -4,18 +4,24 @@
 //! Plain ──start_tls──► handshake inside PRELOGIN packets ──► Tls ──stop_tls (login-only encryption)──► Plain
 //! ```
 //!
-//! Reading is async and belongs to the connection's task; writing blocks and belongs to whoever answers (a worker, or
-//! the task itself during the login). TLS is the sans-I/O `rustls` connection under one leaf lock; no I/O under it.
+//! The socket never blocks. Whoever has the connection waits for it in his own way: a worker by poll(2), the connection's
+//! task by the reactor, with which a duplicate of the descriptor is registered only while the task waits
+//! ([`Transport::leave_reactor`]): otherwise each request would wake the reactor's thread beside the worker. Writing blocks
+//! and belongs to whoever answers (a worker, or the task itself during the login). TLS is the sans-I/O `rustls` connection
+//! under one leaf lock; no I/O under it.
 
 use crate::buffer::DecodeError;
 use crate::packet::{Framer, PacketType, frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ServerConfig, ServerConnection};
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
+use std::net::TcpStream as Socket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use thawdb_observe::sync::{LockClass, Mutex};
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
 
 static TLS: LockClass = LockClass::new("TDS_TLS_CONNECTION", 5);
 /// Bytes read from the socket at a time.
@@ -23,8 +29,9 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A connection's bytes.
 pub(crate) struct Transport {
-    socket: TcpStream,
-    runtime: Handle,
+    socket: Socket,
+    /// The duplicate that the reactor watches, while the task waits.
+    watched: Mutex<Option<Arc<TcpStream>>>,
     tls: Mutex<Option<Box<ServerConnection>>>,
     encrypted: AtomicBool,
     /// One writer at a time: the worker, and the task that acknowledges an attention after it.
@@ -32,6 +39,12 @@ pub(crate) struct Transport {
 }
 
 static WRITING: LockClass = LockClass::new("TDS_WRITE", 1);
+static WATCHED: LockClass = LockClass::new("TDS_REACTOR", 5);
+
+thread_local! {
+    /// Where a thread's reads go first: made once, for zeroing it at each read would cost more than a short request.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
 
 fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
@@ -40,9 +53,11 @@ fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
 impl Transport {
     pub(crate) fn new(socket: TcpStream) -> io::Result<Self> {
         socket.set_nodelay(true)?;
+        let socket = socket.into_std()?;
+        socket.set_nonblocking(true)?;
         Ok(Self {
             socket,
-            runtime: Handle::current(),
+            watched: Mutex::new(&WATCHED, None),
             tls: Mutex::new(&TLS, None),
             encrypted: AtomicBool::new(false),
             writing: Mutex::new(&WRITING, ()),
@@ -53,19 +68,35 @@ impl Transport {
         self.encrypted.load(Ordering::Acquire)
     }
 
+    /// The duplicate registered with the reactor of the calling task.
+    fn watched(&self) -> io::Result<Arc<TcpStream>> {
+        if let Some(watched) = self.watched.lock().clone() {
+            return Ok(watched);
+        }
+        let watched = Arc::new(TcpStream::from_std(self.socket.try_clone()?)?);
+        *self.watched.lock() = Some(watched.clone());
+        Ok(watched)
+    }
+
+    /// The reactor no longer hears of the socket. Called by the task, which does not wait then.
+    pub(crate) fn leave_reactor(&self) {
+        drop(self.watched.lock().take());
+    }
+
     /// The first byte the client sends, left where it is.
     pub(crate) async fn peek(&self) -> io::Result<u8> {
         let mut byte = [0];
-        match self.socket.peek(&mut byte).await? {
+        match self.watched()?.peek(&mut byte).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(byte[0]),
         }
     }
 
     async fn read_raw(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let watched = self.watched()?;
         loop {
-            self.socket.readable().await?;
-            match self.socket.try_read(buffer) {
+            watched.readable().await?;
+            match watched.try_read(buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other,
@@ -73,15 +104,54 @@ impl Transport {
         }
     }
 
-    /// Reads what has come and gives it, decrypted, to the framer. Cancel safe: nothing read is lost.
-    pub(crate) async fn read(&self, framer: &mut Framer) -> io::Result<()> {
-        let mut buffer = [0; READ_BYTES];
-        let count = self.read_raw(&mut buffer).await?;
-        self.accept(&buffer[..count], framer)
+    /// Waits in the task until there may be something to read. Cancel safe.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.watched()?.readable().await
+    }
+
+    /// In the task: takes what has come, if anything has.
+    pub(crate) fn read_in_task(&self, framer: &mut Framer) -> io::Result<()> {
+        let watched = self.watched()?;
+        // The reactor must learn of an empty socket, or it would never wait.
+        let read = |buffer: &mut [u8]| watched.try_read(buffer);
+        self.read_by(read, framer).map(|_| ())
+    }
+
+    /// Takes what has come; false if nothing has.
+    pub(crate) fn read_now(&self, framer: &mut Framer) -> io::Result<bool> {
+        self.read_by(|buffer| (&self.socket).read(buffer), framer)
+    }
+
+    fn read_by(&self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>, framer: &mut Framer) -> io::Result<bool> {
+        BUFFER.with_borrow_mut(|buffer| match read(buffer) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => self.accept(&buffer[..count], framer).map(|()| true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Waits on a worker thread; false after `timeout` without anything to read.
+    pub(crate) fn wait_readable(&self, timeout: Duration) -> io::Result<bool> {
+        self.wait(PollFlags::IN, Some(timeout))
+    }
+
+    fn wait(&self, what: PollFlags, timeout: Option<Duration>) -> io::Result<bool> {
+        let timeout = timeout.map(|timeout| Timespec::try_from(timeout).expect("waits are short"));
+        match poll(&mut [PollFd::new(&self.socket, what)], timeout.as_ref()) {
+            Ok(ready) => Ok(ready > 0),
+            // As good as nothing: the caller looks, and waits again.
+            Err(rustix::io::Errno::INTR) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Takes raw bytes.
     fn accept(&self, mut raw: &[u8], framer: &mut Framer) -> io::Result<()> {
+        if !self.is_encrypted() {
+            framer.push(raw);
+            return Ok(());
+        }
         let mut tls = self.tls.lock();
         let Some(connection) = tls.as_mut() else {
             framer.push(raw);
@@ -109,9 +179,9 @@ impl Transport {
         let cipher = self.encrypt(bytes)?;
         let mut rest = cipher.as_deref().unwrap_or(bytes);
         while !rest.is_empty() {
-            match self.socket.try_write(rest) {
+            match (&self.socket).write(rest) {
                 Ok(count) => rest = &rest[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.runtime.block_on(self.socket.writable())?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => drop(self.wait(PollFlags::OUT, None)?),
                 Err(error) => return Err(error),
             }
         }
@@ -125,9 +195,10 @@ impl Transport {
     }
 
     async fn send_raw(&self, mut rest: &[u8]) -> io::Result<()> {
+        let watched = self.watched()?;
         while !rest.is_empty() {
-            self.socket.writable().await?;
-            match self.socket.try_write(rest) {
+            watched.writable().await?;
+            match watched.try_write(rest) {
                 Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
@@ -137,6 +208,9 @@ impl Transport {
     }
 
     fn encrypt(&self, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        if !self.is_encrypted() {
+            return Ok(None);
+        }
         let mut tls = self.tls.lock();
         let Some(connection) = tls.as_mut() else { return Ok(None) };
         connection.writer().write_all(bytes)?;

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod dump;
 pub mod figures;
 pub mod fuzz;
 pub mod load;

@@ -89,6 +89,8 @@ fn convert_with(value: &Scalar, from: &SqlType, to: &SqlType, options: &ConvertO
     }
     match (value, to) {
         _ if implicit_cast(from, to) == CastRule::Never => Err(never(from, to)),
+        (Scalar::Text(text), SqlType::Xml) => crate::xml::normalise(text).map(Scalar::Text),
+        (Scalar::Binary(bytes), SqlType::Xml) => crate::xml::normalise(&xml_text(bytes)).map(Scalar::Text),
         (_, SqlType::SqlVariant) | (_, SqlType::Xml) => Err(message(529, &[&from.message_name(), &to.message_name()])),
         (Scalar::Text(text), to) if to.is_text() => Ok(Scalar::Text(fit_text(text.clone(), to))),
         (Scalar::Text(text), to) if to.is_numeric() => number::from_text(text, from, to),
@@ -103,6 +105,16 @@ fn convert_with(value: &Scalar, from: &SqlType, to: &SqlType, options: &ConvertO
         (value, to) if to.is_date_time() => date::from_number(value, from, to),
         (value, to) if to.is_binary() => Ok(Scalar::Binary(binary::fit_number(binary::number_bytes(value, from), to))),
         (value, to) => number::to_number(value, from, to),
+    }
+}
+
+/// Bytes as XML text: UTF-16 by its byte order mark or its first character, else UTF-8.
+fn xml_text(bytes: &[u8]) -> String {
+    let units = |bytes: &[u8]| bytes.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect::<Vec<u16>>();
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => String::from_utf16_lossy(&units(rest)),
+        [b'<', 0, ..] => String::from_utf16_lossy(&units(bytes)),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
 

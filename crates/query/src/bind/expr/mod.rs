@@ -9,6 +9,7 @@ mod operator;
 mod predicate;
 mod subquery;
 mod window;
+mod xml;
 
 pub use conversion::resolve_type;
 pub use literal::integer_digits;
@@ -52,7 +53,8 @@ impl Binder<'_> {
                 None => self.bind_next_value(sequence),
                 Some(_) => Err(not_built("NEXT VALUE FOR ... OVER", span)),
             },
-            A::Method { .. } | A::StaticMethod { .. } => Err(not_built("a method call", span)),
+            A::Method { receiver, method, arguments } => self.bind_method(receiver, method, arguments.as_deref(), span),
+            A::StaticMethod { .. } => Err(not_built("a method call", span)),
             A::JsonObject { members, absent_on_null } => {
                 let arguments = members.iter().flat_map(|(key, value)| [key, value]);
                 self.bind_json("JSON_OBJECT", arguments, *absent_on_null, span)
@@ -89,7 +91,16 @@ impl Binder<'_> {
             A::Like { operand, pattern, escape, negated } => self.bind_like(operand, pattern, escape.as_deref(), *negated, span),
             A::Exists(query) => self.bind_exists(query),
             A::FullText { predicate, .. } => Err(not_built(predicate, span)),
-            A::UpdatedColumn(_) => Err(not_built("UPDATE()", span)),
+            A::UpdatedColumn(column) => match self.cx.updated(&column.text) {
+                Some(updated) => {
+                    // The statement is the same for as long as the trigger runs: no need to ask again.
+                    let literal = |value: i32| Box::new(BoundExpr::literal(thawdb_types::Scalar::Int(value), SqlType::Int));
+                    let (left, right) = (literal(i32::from(updated)), literal(1));
+                    let kind = BoundExprKind::Compare { op: crate::expr::CompareOp::Equal, left, right };
+                    Ok(BoundExpr { kind, sql_type: SqlType::Bit, nullable: false })
+                }
+                None => Err(error(140, &[], span)),
+            },
             A::CurrentOf(_) => Err(not_built("WHERE CURRENT OF", span)),
             _ => Err(error(4145, &[&""], span)),
         }

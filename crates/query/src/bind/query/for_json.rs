@@ -63,11 +63,11 @@ fn root_name(value: &OptionValue) -> String {
     }
 }
 
-fn text(value: String) -> BoundExpr {
+pub(super) fn text(value: String) -> BoundExpr {
     BoundExpr::literal(Scalar::Text(value), SqlType::NVARCHAR_MAX)
 }
 
-fn call(name: &'static str, arguments: Vec<BoundExpr>) -> BoundExpr {
+pub(super) fn call(name: &'static str, arguments: Vec<BoundExpr>) -> BoundExpr {
     BoundExpr { kind: BoundExprKind::Function { name, arguments }, sql_type: SqlType::NVARCHAR_MAX, nullable: true }
 }
 
@@ -95,15 +95,15 @@ impl Binder<'_> {
         for output in &bound.outputs {
             values.push(self.column_expr(output.column));
         }
-        let column = self.join_rows(bound.rel, call("FOR JSON ROW", values), &options.wrapping());
+        let column = self.join_rows(bound.rel, call("FOR JSON ROW", values), ",", options.wrapping());
         Ok(match usage {
-            QueryUse::Statement => self.in_pieces(column),
-            _ => BoundQuery { rel: column.0, outputs: vec![OutputName { name: String::new(), column: column.1 }], assignments: Vec::new() },
+            QueryUse::Statement => self.in_pieces(column, RESULT_NAME),
+            _ => one_column(column),
         })
     }
 
-    /// One text of all rows, `row` each.
-    fn join_rows(&mut self, rel: Rel, row: BoundExpr, wrapping: &str) -> (Rel, ColumnRef) {
+    /// One text of all rows, `row` each, inside the halves of `wrapping`.
+    pub(super) fn join_rows(&mut self, rel: Rel, row: BoundExpr, separator: &str, wrapping: String) -> (Rel, ColumnRef) {
         let of_row = self.columns.add("", SqlType::NVARCHAR_MAX, false);
         let joined = self.columns.add("", SqlType::NVARCHAR_MAX, true);
         let wrapped = self.columns.add("", SqlType::NVARCHAR_MAX, true);
@@ -113,24 +113,30 @@ impl Binder<'_> {
             argument: Some(self.column_expr(of_row)),
             distinct: false,
             sql_type: SqlType::NVARCHAR_MAX,
-            separator: Some(",".to_owned()),
+            separator: Some(separator.to_owned()),
             order: Vec::new(),
         };
         let rel = Rel::Aggregate { input: Box::new(rel), keys: Vec::new(), aggregates: vec![(joined, aggregate)] };
-        let whole = call("FOR JSON", vec![text(wrapping.to_owned()), self.column_expr(joined)]);
+        let whole = call("FOR JSON", vec![text(wrapping), self.column_expr(joined)]);
         (Rel::Project { input: Box::new(rel), exprs: vec![(wrapped, whole)] }, wrapped)
     }
 
-    fn in_pieces(&mut self, (rel, column): (Rel, ColumnRef)) -> BoundQuery {
-        let piece = self.columns.add(RESULT_NAME, SqlType::NVARCHAR_MAX, false);
+    /// A statement's own result: the text cut into rows.
+    pub(super) fn in_pieces(&mut self, (rel, column): (Rel, ColumnRef), name: &str) -> BoundQuery {
+        let piece = self.columns.add(name, SqlType::NVARCHAR_MAX, false);
         let arguments = vec![self.column_expr(column)];
         let pieces = Rel::Source { source: Arc::new(Pieces::new()), arguments, columns: vec![(0, piece)] };
         let rel = Rel::Apply { left: Box::new(rel), right: Box::new(pieces), kind: JoinKind::Inner, predicates: Vec::new() };
-        BoundQuery { rel, outputs: vec![OutputName { name: RESULT_NAME.to_owned(), column: piece }], assignments: Vec::new() }
+        BoundQuery { rel, outputs: vec![OutputName { name: name.to_owned(), column: piece }], assignments: Vec::new() }
     }
 }
 
-fn has_one_table(query: &ast::Query) -> bool {
+/// A query of one column without a name.
+pub(super) fn one_column((rel, column): (Rel, ColumnRef)) -> BoundQuery {
+    BoundQuery { rel, outputs: vec![OutputName { name: String::new(), column }], assignments: Vec::new() }
+}
+
+pub(super) fn has_one_table(query: &ast::Query) -> bool {
     match &query.body {
         QueryBody::Select(select) => match select.from.as_slice() {
             [only] => !matches!(only.kind, TableRefKind::Join { .. } | TableRefKind::Apply { .. }),

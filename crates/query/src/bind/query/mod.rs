@@ -1,6 +1,7 @@
 //! Queries: WITH, the body, ORDER BY and what surrounds it.
 
 mod for_json;
+mod for_xml;
 mod group;
 mod order;
 mod select;
@@ -10,7 +11,7 @@ mod with;
 pub(crate) use select::assign_operator;
 pub(crate) use with::rename_outputs;
 
-use super::error::{error, not_built};
+use super::error::error;
 use super::{Binder, Clause};
 use crate::algebra::{BoundExpr, ColumnRef, Rel, Top};
 use thawdb_tsql::ast::{self, ForClause, QueryBody};
@@ -64,7 +65,9 @@ impl Binder<'_> {
     pub(crate) fn bind_query(&mut self, query: &ast::Query, usage: QueryUse) -> Result<BoundQuery, SqlError> {
         match &query.for_clause {
             None | Some(ForClause::Browse | ForClause::ReadOnly | ForClause::Update(_)) => {}
-            Some(ForClause::Xml { .. }) => return Err(not_built("FOR XML", query.span)),
+            Some(ForClause::Xml { mode, name, options }) => {
+                return self.bind_for_xml(query, (mode, name.as_deref()), options, usage);
+            }
             Some(ForClause::Json { mode, options }) => return self.bind_for_json(query, mode, options, usage),
         }
         self.bind_rows(query, usage)

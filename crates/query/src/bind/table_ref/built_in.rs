@@ -1,13 +1,16 @@
-//! Table-valued functions that every database has: OPENJSON, STRING_SPLIT, GENERATE_SERIES.
+//! Table-valued functions that every database has: OPENJSON, STRING_SPLIT, GENERATE_SERIES; and nodes() of an xml value.
 
+use super::{BoundTable, derived_scope, need_alias};
 use crate::algebra::BoundExpr;
 use crate::bind::error::error;
 use crate::bind::expr::resolve_type;
-use crate::bind::{Binder, coerce};
+use crate::bind::query::OutputName;
+use crate::bind::{Binder, Clause, coerce};
 use crate::functions::signature::constant_int;
 use crate::functions::table_valued::{GenerateSeries, StringSplit};
 use crate::json::table::{OpenJson, OpenJsonWith, SchemaColumn};
 use crate::phys::{OutputColumn, RowSource};
+use crate::xml::methods::Nodes;
 use std::sync::Arc;
 use thawdb_tsql::ast::{self, Span};
 use thawdb_types::sql_type::TypeUse;
@@ -30,6 +33,27 @@ impl Binder<'_> {
             "GENERATE_SERIES" => generate_series(arguments, span)?,
             _ => return Ok(None),
         }))
+    }
+}
+
+impl Binder<'_> {
+    /// `x.nodes('path') AS t(c)`.
+    pub(super) fn bind_nodes(&mut self, call: &ast::Expr, alias: Option<&ast::Alias>, span: Span) -> Result<BoundTable, SqlError> {
+        let ast::ExprKind::Method { receiver, method, arguments: Some(arguments) } = &call.kind else {
+            return Err(error(102, &[&"."], span));
+        };
+        let [path] = arguments.as_slice() else {
+            return Err(error(174, &[&"nodes", &1], span));
+        };
+        if !method.is("nodes") {
+            return Err(error(8137, &[&method.text], span));
+        }
+        let alias = need_alias(alias, span)?;
+        let (values, _) = self.within(Clause::From, |b| b.bind_path(receiver, path, "nodes()"))?;
+        let (rel, columns) = self.source_columns(Arc::new(Nodes::new()), values);
+        let mut outputs: Vec<OutputName> = columns.iter().map(|c| OutputName { name: c.name.clone(), column: c.column }).collect();
+        crate::bind::query::rename_outputs(&mut outputs, &alias.columns, &alias.name.text, span)?;
+        Ok((rel, vec![derived_scope(&outputs, &alias.name.text)]))
     }
 }
 

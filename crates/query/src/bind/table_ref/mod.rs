@@ -48,7 +48,7 @@ impl Binder<'_> {
             TableRefKind::Function { name, arguments, schema, alias } => self.bind_table_function(name, arguments, schema, alias.as_ref()),
             TableRefKind::Join { kind, hint, left, right, on } => self.bind_join(*kind, *hint, (left, right), on.as_deref(), table.span),
             TableRefKind::Apply { outer, left, right } => self.bind_apply(*outer, left, right, table.span),
-            TableRefKind::Method { .. } => Err(not_built("nodes()", table.span)),
+            TableRefKind::Method { call, alias } => self.bind_nodes(call, alias.as_ref(), table.span),
             TableRefKind::OpenRowset(_) => Err(not_built("OPENROWSET", table.span)),
             TableRefKind::Pivot(_) => Err(not_built("PIVOT", table.span)),
             TableRefKind::Unpivot(_) => Err(not_built("UNPIVOT", table.span)),

@@ -89,6 +89,22 @@ impl Binder<'_> {
         Ok((Rel::Get(Box::new(get)), vec![scope]))
     }
 
+    /// A condition over the columns of a table, and those columns in order.
+    pub(crate) fn bind_row_condition(
+        &mut self,
+        expr: &ast::Expr,
+        table: &Arc<TableDef>,
+    ) -> Result<(crate::algebra::BoundExpr, Vec<crate::algebra::ColumnRef>), SqlError> {
+        let (rel, scope) = self.table_reference(table.clone(), None, None, &[])?;
+        let mut level = crate::bind::Level::new();
+        level.clause = crate::bind::Clause::Where;
+        level.tables = scope;
+        self.levels.push(level);
+        let bound = self.bind_condition(expr);
+        self.levels.pop();
+        Ok((bound?, rel.columns()))
+    }
+
     fn source_reference(&mut self, source: Arc<dyn RowSource>, schema: &str, named: &ast::NamedTable) -> Result<BoundTable, SqlError> {
         let alias = named.alias.as_ref();
         let (rel, columns) = self.source_columns(source, Vec::new());

@@ -49,10 +49,7 @@ impl OwnServer {
     /// Runs one kind of work.
     pub fn run(&self, kind: Kind, scale: u32, connections: usize, time: Duration) -> Result<Measured, Failure> {
         let cpu = || -> Result<f64, Failure> { Ok(process_cpu_seconds(self.child.id())? + process_cpu_seconds(std::process::id())?) };
-        let before = cpu()?;
-        let mut measured = wire::run(&self.options, kind, scale, connections, time)?;
-        measured.cpu_seconds = cpu()? - before;
-        Ok(measured)
+        wire::run(&self.options, (kind, scale), connections, time, cpu)
     }
 
     /// Rows of a query.

@@ -201,8 +201,14 @@ impl Connection {
     }
 }
 
-/// Runs `kind` by `connections` at once. Processor time is left to the caller.
-pub fn run(options: &ConnectOptions, kind: Kind, scale: u32, connections: usize, time: Duration) -> Result<Measured, Failure> {
+/// Runs `kind` by `connections` at once. `cpu` tells processor seconds used so far; logins are not counted.
+pub fn run(
+    options: &ConnectOptions,
+    (kind, scale): (Kind, u32),
+    connections: usize,
+    time: Duration,
+    cpu: impl Fn() -> Result<f64, Failure>,
+) -> Result<Measured, Failure> {
     let mut made = Vec::with_capacity(connections);
     for number in 0..connections {
         made.push((number, connect(options, kind)?));
@@ -232,6 +238,7 @@ pub fn run(options: &ConnectOptions, kind: Kind, scale: u32, connections: usize,
         })
     };
     let mut latencies = Vec::new();
+    let cpu_before = cpu()?;
     std::thread::scope(|scope| {
         let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| work(share))).collect();
         for thread in running {
@@ -239,5 +246,5 @@ pub fn run(options: &ConnectOptions, kind: Kind, scale: u32, connections: usize,
         }
         Ok::<_, Failure>(())
     })?;
-    Ok(Measured { latencies, seconds: time.as_secs_f64(), cpu_seconds: 0.0 })
+    Ok(Measured { latencies, seconds: time.as_secs_f64(), cpu_seconds: cpu()? - cpu_before })
 }

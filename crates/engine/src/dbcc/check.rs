@@ -1,4 +1,4 @@
-//! DBCC: the integrity check, and small statements that administrators and tools send.
+//! DBCC CHECKDB, CHECKTABLE, CHECKALLOC, CHECKIDENT: the integrity check.
 //!
 //! ```text
 //! CHECKDB  structures of every page (storage) ─► findings? look again with writers kept out
@@ -8,17 +8,17 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
+use crate::dbcc::{argument, database_argument};
 use crate::ddl::names::{find_table, parse_name};
 use crate::instance::database::OpenDatabase;
-use crate::messages::{message, unsupported};
+use crate::messages::message;
 use crate::storage_error::cancelled;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_maintain::{BuildError, IndexFinding, check_table};
 use thawdb_storage::check::{Finding, FindingKind};
 use thawdb_storage::locks::LockMode;
-use thawdb_tsql::ast::{Dbcc, DbccArgument};
-use thawdb_types::SqlType;
+use thawdb_tsql::ast::Dbcc;
 
 /// What a check found.
 #[derive(Default)]
@@ -27,49 +27,8 @@ struct Tally {
     consistency: u64,
 }
 
-/// DBCC.
-pub(crate) fn run(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) -> Result<(), Failure> {
-    let quiet = node.options.iter().any(|option| option.name == "NO_INFOMSGS");
-    match node.name.as_str() {
-        "CHECKDB" | "CHECKALLOC" | "CHECKCATALOG" => check_database(interpreter, node, quiet)?,
-        "CHECKTABLE" => check_one(interpreter, node, quiet)?,
-        "CHECKIDENT" => check_identity(interpreter, node, quiet)?,
-        "TRACEON" | "TRACEOFF" => trace_flags(interpreter, node)?,
-        "TRACESTATUS" => {}
-        "FREEPROCCACHE" | "FREESYSTEMCACHE" | "FREESESSIONCACHE" => interpreter.session.engine.plans.clear(),
-        "DROPCLEANBUFFERS" => interpreter.session.check()?,
-        name => return Err(unsupported(format!("DBCC {name}")).into()),
-    }
-    if !quiet {
-        interpreter.out.message(&message(2528, &[]));
-    }
-    interpreter.session.row_count = 0;
-    interpreter.session.last_error = 0;
-    interpreter.out.done(crate::api::sink::StatementKind::Other, None, false);
-    Ok(())
-}
-
-/// An argument as text: a name, a string, or a number.
-fn argument(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, at: usize) -> Result<Option<String>, Failure> {
-    match node.arguments.get(at) {
-        None => Ok(None),
-        Some(DbccArgument::Name(name)) => Ok(Some(crate::ddl::names::shown(name))),
-        Some(DbccArgument::Expr(expr)) => {
-            let (value, sql_type) = interpreter.value(expr)?;
-            Ok(Some(crate::rows::display(&value, &sql_type)))
-        }
-    }
-}
-
-fn check_database(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, quiet: bool) -> Result<(), Failure> {
-    let open = match argument(interpreter, node, 0)?.filter(|name| name != "0") {
-        None => interpreter.session.database.clone(),
-        Some(name) => {
-            let by_number = name.parse().ok().and_then(|id| interpreter.session.engine.database(thawdb_catalog::DatabaseId(id)));
-            let open = by_number.or_else(|| interpreter.session.engine.database_named(&name));
-            open.ok_or_else(|| message(911, &[&name]))?
-        }
-    };
+pub(super) fn check_database(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, quiet: bool) -> Result<(), Failure> {
+    let open = database_argument(interpreter, node, 0)?;
     let name = open.name();
     if !quiet {
         interpreter.out.message(&message(2536, &[&name]));
@@ -110,7 +69,7 @@ fn structures(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>) -
     })
 }
 
-fn check_one(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, quiet: bool) -> Result<(), Failure> {
+pub(super) fn check_one(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, quiet: bool) -> Result<(), Failure> {
     let name = argument(interpreter, node, 0)?.ok_or_else(|| message(2526, &[]))?;
     let parsed = parse_name(&name).ok_or_else(|| message(2501, &[&name]))?;
     let table = find_table(interpreter.session, &parsed)?.ok_or_else(|| message(2501, &[&name]))?;
@@ -201,7 +160,7 @@ fn tell_findings(interpreter: &mut Interpreter<'_, '_>, open: &OpenDatabase, fin
 }
 
 /// DBCC CHECKIDENT (table [, NORESEED | RESEED [, value]]).
-fn check_identity(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, quiet: bool) -> Result<(), Failure> {
+pub(super) fn check_identity(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, quiet: bool) -> Result<(), Failure> {
     let name = argument(interpreter, node, 0)?.ok_or_else(|| message(2526, &[]))?;
     let parsed = parse_name(&name).ok_or_else(|| message(2501, &[&name]))?;
     let table = find_table(interpreter.session, &parsed)?.ok_or_else(|| message(2501, &[&name]))?;
@@ -219,20 +178,6 @@ fn check_identity(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, quiet: boo
         let next = if last.is_none() { value } else { value.saturating_add(column.definition.increment) };
         let reset = open.counters.reset_identity(&open, table.id, Some(next));
         reset.map_err(|error| interpreter.session.storage_failure(open.id, error))?;
-    }
-    Ok(())
-}
-
-fn trace_flags(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) -> Result<(), Failure> {
-    for argument in &node.arguments {
-        let DbccArgument::Expr(expr) = argument else { return Err(message(2526, &[]).into()) };
-        let flag = interpreter.assignment(expr, SqlType::Int)?.as_i64().unwrap_or(0);
-        let flag = i32::try_from(flag).map_err(|_| message(2560, &[&1]))?;
-        let flags = &mut interpreter.session.trace_flags;
-        flags.retain(|known| *known != flag);
-        if node.name == "TRACEON" && flag != -1 {
-            flags.push(flag);
-        }
     }
     Ok(())
 }

@@ -1,0 +1,85 @@
+//! The side tree's words come true in the target.
+//!
+//! While the table is in use, words are taken a bounded number at a time: each is locked, so that its writer has ended,
+//! applied and removed by one transaction. A writer that touches the entry again leaves a new word. What is left when the
+//! caller has the table to itself is applied by the caller's own transaction, which publishes the index.
+//!
+//! Deletions come first: a key value that moved from one row to another is no duplicate.
+
+use super::{OnlineBuild, WORDS};
+use crate::index_build::BuildError;
+use std::ops::Bound;
+use thawdb_storage::{KeyRange, ReadView, Row, ScanDirection, Txn};
+use thawdb_types::key::range_end;
+
+type Word = (Vec<u8>, Vec<u8>);
+
+impl OnlineBuild {
+    /// Applies some words and commits; false when few enough are left for the caller.
+    pub(super) fn catch_up_some(&mut self) -> Result<bool, BuildError> {
+        let words = self.words(&self.database.read_view(None), WORDS)?;
+        if words.len() < WORDS {
+            return Ok(false);
+        }
+        let mut txn = self.begin_chunk();
+        let mut now = Vec::with_capacity(words.len());
+        for (entry, _) in words {
+            // Under the lock the word is its writer's last, or gone with it.
+            if let Some(word) = txn.lock_row(self.job.side, &entry)? {
+                now.push((entry, word.value(0).to_vec()));
+            }
+        }
+        self.apply(&mut txn, &now)?;
+        for (entry, _) in &now {
+            txn.delete(self.job.side, entry)?;
+        }
+        self.commit(txn)?;
+        Ok(true)
+    }
+
+    /// Applies every word within the caller's transaction, which has the table to itself.
+    ///
+    /// # Errors
+    /// 1505 for a key that two rows share, and storage's.
+    pub fn catch_up_all(&mut self, txn: &mut Txn) -> Result<(), BuildError> {
+        let view = self.database.read_view(Some(txn));
+        let words = self.words(&view, usize::MAX)?;
+        self.apply(txn, &words)
+    }
+
+    fn words(&self, view: &ReadView, most: usize) -> Result<Vec<Word>, BuildError> {
+        let mut scan = view.scan(self.job.side, KeyRange::ALL, ScanDirection::Forward)?;
+        let mut words = Vec::new();
+        while words.len() < most
+            && let Some(block) = scan.next_block()?
+        {
+            words.extend((0..block.len()).map(|row| (block.key(row).to_vec(), block.value(row).to_vec())));
+        }
+        words.truncate(most);
+        Ok(words)
+    }
+
+    fn apply(&self, txn: &mut Txn, words: &[Word]) -> Result<(), BuildError> {
+        let target = self.job.index.tree;
+        for (entry, word) in words {
+            if word.first() == Some(&0) {
+                txn.delete(target, entry)?;
+            }
+        }
+        for (entry, word) in words {
+            let Some((1, row)) = word.split_first().map(|(kind, row)| (*kind, row)) else { continue };
+            if txn.update(target, entry, Row::inline(row))? {
+                continue;
+            }
+            txn.insert(target, entry, Row::inline(row))?;
+            if self.job.index.unique {
+                let own = self.own_part(entry)?;
+                let range = KeyRange { start: Bound::Included(own.to_vec()), end: Bound::Excluded(range_end(own)) };
+                if txn.any_live_in(target, &range, Some(entry))? {
+                    return Err(self.duplicate(entry)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Building an index beside the table's use, in chunks that outlive any failure: CREATE INDEX WITH (ONLINE, RESUMABLE).
+//!
+//! ```text
+//! scan    <= 100,000 rows of the table, by key ─► entries, sorted ─► run n at the end of the runs tree ┐ one
+//! merge   runs, from behind the last entry ─► <= 100,000 entries ─► whole leaves at the target's end   ├ transaction
+//! catch   the side tree's words on entries ─► applied to the target, deletions first                   ┘ a chunk
+//! publish by the caller, with the table to itself: the last words, the definition, the job's end
+//! ```
+//! Runs lie in one tree of the user's database: run number, then entry key. Its leaves are forced to the device and not
+//! logged, so sorting costs no log; leaves of the target are logged whole. Every chunk's transaction also writes the job's
+//! record, so that what is there and what the record says never differ; between chunks nothing is open, and nothing pins
+//! the log.
+//!
+//! Why no snapshot is needed: writers that knew of the build leave the last word on every entry they touch in the side
+//! tree, and the target gets those words last. An entry that nobody touched since the build was announced reads the same
+//! at any moment. So each chunk scans what is committed as it goes.
+//!
+//! Invariants: 1. at most one chunk is done twice after a failure, [`OnlineOptions::chunk_rows`] rows (`begin` cuts off what
+//! an unfinished chunk left). 2. Resuming costs one descent a run and the chunks' remains, whatever was done before.
+//! 3. Memory is a chunk's rows and a leaf a run. 4. After [`OnlineBuild::catch_up_all`] under the caller's lock the
+//! target has exactly the table's entries.
+//!
+//! A chunk that the log has no room for is tried at half its size, down to [`CHUNK_ROWS_MIN`], before `LogFull` goes up.
+//!
+//! Failure: storage's errors, and 1505 for a key that two rows share; the chunk is rolled back, and a new
+//! [`OnlineBuild`] goes on. Locks: of a chunk's transaction, the trees of the build alone, and side entries as they are
+//! applied. Not here: partial merges; more than [`RUNS_MAX`] runs are refused (8632).
+//!
+//! Further reading: Mohan, Narang, "Algorithms for Creating Indexes for Very Large Tables Without Quiescing Updates",
+//! SIGMOD 1992; Graefe, "Sorting and Indexing with Partitioned B-Trees", CIDR 2003, for runs as parts of one tree.
+
+mod catch_up;
+mod merge;
+mod scan;
+
+#[cfg(test)]
+mod tests;
+
+use crate::entries::EntryMaker;
+use crate::index_build::{BuildError, own_part};
+use merge::Merge;
+use std::sync::Arc;
+use thawdb_catalog::store::put_job;
+use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, key_text};
+use thawdb_storage::locks::Party;
+use thawdb_storage::{Database, StorageError, Txn};
+use thawdb_types::SqlError;
+use thawdb_types::error::message;
+
+/// Rows of a chunk: what a failure may cost at most.
+pub const CHUNK_ROWS: usize = 100_000;
+/// A chunk is not cut smaller: an extent's worth of rows.
+const CHUNK_ROWS_MIN: usize = 2_000;
+/// Runs merged at once, a leaf in memory for each.
+const RUNS_MAX: u32 = 16_384;
+/// Words of the side tree applied in one transaction.
+const WORDS: usize = 10_000;
+
+/// How a build goes about it.
+#[derive(Debug, Clone)]
+pub struct OnlineOptions {
+    /// Rows of a chunk, at most [`CHUNK_ROWS`].
+    pub chunk_rows: usize,
+    /// Whose waits the chunks' locks belong to.
+    pub party: Option<Party>,
+}
+
+impl Default for OnlineOptions {
+    fn default() -> Self {
+        Self { chunk_rows: CHUNK_ROWS, party: None }
+    }
+}
+
+/// What a step left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// More chunks.
+    More,
+    /// Few words are left in the side tree: it can be published.
+    Ready,
+}
+
+/// A build at work.
+pub struct OnlineBuild {
+    database: Arc<Database>,
+    /// The table with the index to be as its last.
+    table: Arc<TableDef>,
+    rows_tree: thawdb_storage::TreeId,
+    job: IndexJob,
+    options: OnlineOptions,
+    chunk_rows: usize,
+    entries: EntryMaker,
+    merge: Option<Merge>,
+}
+
+impl From<CatalogError> for BuildError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Storage(error) => Self::Storage(error),
+            CatalogError::Damage(detail) => Self::Storage(StorageError::Bug(detail)),
+        }
+    }
+}
+
+impl OnlineBuild {
+    /// Takes up `job` where it is: what an unfinished chunk left behind is cut off.
+    ///
+    /// # Errors
+    /// Storage's.
+    pub fn begin(database: &Arc<Database>, table: &TableDef, job: &IndexJob, options: OnlineOptions) -> Result<Self, BuildError> {
+        let mut shadow = table.clone();
+        shadow.building = None;
+        shadow.indexes.push(job.index.clone());
+        let index = shadow.indexes.len() - 1;
+        let progress = &job.progress;
+        let mut txn = begin_txn(database, &options);
+        // Runs from this number on, and entries above this key, are of chunks that did not commit.
+        txn.cut_off_above(job.runs, Some(&progress.run_count.to_be_bytes()))?;
+        if !progress.merged {
+            txn.cut_off_above(job.index.tree, progress.last_entry.as_deref())?;
+        }
+        txn.commit()?;
+        let chunk_rows = options.chunk_rows.clamp(CHUNK_ROWS_MIN.min(options.chunk_rows), CHUNK_ROWS);
+        Ok(Self {
+            database: database.clone(),
+            entries: EntryMaker::new(table, &shadow, index),
+            rows_tree: table.rows().tree,
+            table: Arc::new(shadow),
+            job: job.clone(),
+            chunk_rows,
+            options,
+            merge: None,
+        })
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> &JobProgress {
+        &self.job.progress
+    }
+
+    /// The job as it is now.
+    pub fn job(&self) -> &IndexJob {
+        &self.job
+    }
+
+    /// Share of the work that is done, 0 to 100.
+    pub fn percent(&self) -> f64 {
+        self.job.percent(&self.job.progress)
+    }
+
+    /// Does one chunk and commits it. `worked_ms` is what the operation's clock shows, to be written down with it.
+    ///
+    /// # Errors
+    /// See the head of the module. The chunk is undone then; the build can be begun again from [`Self::job`].
+    pub fn step(&mut self, worked_ms: u64) -> Result<Step, BuildError> {
+        self.job.progress.worked_ms = worked_ms;
+        let before = self.job.progress.clone();
+        loop {
+            let outcome = match (before.merging, before.merged) {
+                (false, _) => self.scan_chunk(),
+                (true, false) => self.merge_chunk(),
+                (true, true) => return Ok(if self.catch_up_some()? { Step::More } else { Step::Ready }),
+            };
+            let Err(error) = outcome else { return Ok(Step::More) };
+            self.job.progress.clone_from(&before);
+            // What was read from the runs is not in the target.
+            self.merge = None;
+            let is_full = matches!(error, BuildError::Storage(StorageError::LogFull { .. }));
+            if !is_full || self.chunk_rows <= CHUNK_ROWS_MIN {
+                return Err(error);
+            }
+            self.chunk_rows = (self.chunk_rows / 2).max(CHUNK_ROWS_MIN);
+        }
+    }
+
+    fn begin_chunk(&self) -> Txn {
+        begin_txn(&self.database, &self.options)
+    }
+
+    /// Commits a chunk with the job's record.
+    fn commit(&mut self, mut txn: Txn) -> Result<(), BuildError> {
+        put_job(&mut txn, &self.job)?;
+        txn.commit()?;
+        // After a chunk that was cut short, the next may be longer again.
+        self.chunk_rows = (self.chunk_rows * 2).min(self.options.chunk_rows.min(CHUNK_ROWS));
+        Ok(())
+    }
+
+    fn index(&self) -> usize {
+        self.table.indexes.len() - 1
+    }
+
+    fn own_part<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], BuildError> {
+        Ok(own_part(&self.entries.layout, self.index(), key)?)
+    }
+
+    /// 1505 for an entry whose own key another has.
+    fn duplicate(&self, key: &[u8]) -> Result<BuildError, BuildError> {
+        let row_key = self.entries.layout.row_key(key)?;
+        let row = self.database.read_view(None).get(self.rows_tree, row_key)?;
+        let values = key_text(&self.table, self.index(), row_key, row.as_ref().map_or(&[], |block| block.value(0)));
+        let object = format!("{}.{}", self.table.schema_name, self.table.name);
+        let name = self.job.index.name.clone().unwrap_or_default();
+        Ok(message(1505, &[&object, &name, &values]).into())
+    }
+}
+
+fn begin_txn(database: &Arc<Database>, options: &OnlineOptions) -> Txn {
+    options.party.map_or_else(|| database.begin(), |party| database.begin_for(party))
+}
+
+/// 8632 stands for what is beyond a bound of this engine.
+fn too_many_runs() -> SqlError {
+    message(8632, &[])
+}

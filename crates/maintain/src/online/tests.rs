@@ -1,0 +1,311 @@
+//! Builds on a simulated machine: crashed at any moment, with writers between the chunks, against the check of the table.
+
+use super::*;
+use crate::check::check_table;
+use crate::index_build::tests::{index, rows, table};
+use thawdb_catalog::{DatabaseCatalog, DatabaseId, IndexDef, TreeLayout};
+use thawdb_device::sim::{CrashPoint, SimOptions, Simulation};
+use thawdb_storage::{DatabaseSpec, FileKind, FileSpec, Row, Storage, StorageConfig, TreeSpec};
+use thawdb_types::Scalar;
+use thawdb_types::key::encode_key;
+use thawdb_types::row::RowBuffer;
+
+const MIB: u64 = 1 << 20;
+
+fn spec(log_bytes: u64, growth_bytes: u64) -> DatabaseSpec {
+    let file = |name: &str, kind, size_bytes, growth_bytes| FileSpec {
+        name: name.into(),
+        path: format!("/{name}").into(),
+        kind,
+        size_bytes,
+        size_bytes_max: None,
+        growth_bytes,
+    };
+    let rows = file("data", FileKind::Rows { filegroup: 1 }, 4 * MIB, MIB);
+    DatabaseSpec { name: "online".into(), files: vec![rows, file("log", FileKind::Log, log_bytes, growth_bytes)], temporary: false }
+}
+
+struct Machine {
+    simulation: Simulation,
+    database: Option<Arc<Database>>,
+    catalog: DatabaseCatalog,
+}
+
+struct Words<'t> {
+    layout: TreeLayout,
+    table: &'t TableDef,
+}
+
+impl Words<'_> {
+    fn key(&self, own: &TreeLayout, row: &[Scalar]) -> Vec<u8> {
+        let of = |columns: &[usize]| columns.iter().map(|c| row[*c].clone()).collect::<Vec<_>>();
+        let mut key = Vec::new();
+        encode_key(&of(&self.layout.key_columns[..self.layout.own_key_count]), self.layout.own_key(), &mut key);
+        encode_key(&of(&own.key_columns), &own.key, &mut key);
+        key
+    }
+}
+
+fn encoded(layout: &TreeLayout, row: &[Scalar]) -> Vec<u8> {
+    let mut buffer = RowBuffer::default();
+    layout.row.encode(&layout.row_columns.iter().map(|c| row[*c].clone()).collect::<Vec<_>>(), &mut buffer).unwrap();
+    buffer.inline().to_vec()
+}
+
+impl Machine {
+    /// A table of `count` rows and a job that has not begun. `w` is short in every row.
+    fn new(seed: u64, count: i32, wanted: IndexDef, log: (u64, u64)) -> Self {
+        let simulation = Simulation::new(SimOptions::new(seed));
+        let storage = Storage::new(simulation.env(), StorageConfig { memory_bytes_max: 8 * MIB });
+        let database = storage.create_database(&spec(log.0, log.1)).unwrap();
+        let mut txn = database.begin();
+        let mut tree = |index_id| txn.create_tree(TreeSpec { object_id: 100, index_id, filegroup: 1 }).unwrap();
+        let (rows_tree, target, side, runs) = (tree(1), tree(2), tree(2), tree(2));
+        let definition = table(vec![IndexDef { tree: rows_tree, ..index(1, &[(0, false)], &[], true) }]);
+        let mut catalog = DatabaseCatalog::empty(DatabaseId(5), 0);
+        catalog.create(&mut txn).unwrap();
+        catalog.put_table(&mut txn, definition.clone()).unwrap();
+        let job = IndexJob {
+            table: definition.id,
+            index: IndexDef { tree: target, ..wanted },
+            side,
+            runs,
+            statement: String::new(),
+            max_dop: 0,
+            resumable: true,
+            fill_factor: 0,
+            started: 0,
+            rows_expected: count as u64,
+            progress: JobProgress::default(),
+        };
+        catalog.put_job(&mut txn, job).unwrap();
+        txn.commit().unwrap();
+        let machine = Self { simulation, database: Some(database), catalog };
+        for part in rows(count).chunks(500) {
+            machine.write(&[], part, false).unwrap();
+        }
+        machine
+    }
+
+    fn database(&self) -> &Arc<Database> {
+        self.database.as_ref().unwrap()
+    }
+
+    fn definition(&self) -> Arc<TableDef> {
+        self.catalog.tables.tables[&100].clone()
+    }
+
+    fn job(&self) -> IndexJob {
+        (*self.catalog.jobs[&100]).clone()
+    }
+
+    /// Deletes and inserts rows as DML does, in one transaction.
+    fn write(&self, gone: &[Vec<Scalar>], new: &[Vec<Scalar>], with_words: bool) -> Result<(), StorageError> {
+        let definition = self.definition();
+        let shadow = definition.with_building().unwrap();
+        let own = TreeLayout::new(&definition, 0);
+        let words = Words { layout: TreeLayout::new(&shadow, 1), table: &shadow };
+        let side = words.table.indexes[1].tree;
+        let mut txn = self.database().begin();
+        let say = |txn: &mut Txn, key: &[u8], word: &[u8]| {
+            if txn.update(side, key, Row::inline(word))? { Ok(()) } else { txn.insert(side, key, Row::inline(word)) }
+        };
+        for (row, lives) in gone.iter().map(|row| (row, false)).chain(new.iter().map(|row| (row, true))) {
+            let mut key = Vec::new();
+            encode_key(&own.key_columns.iter().map(|c| row[*c].clone()).collect::<Vec<_>>(), &own.key, &mut key);
+            if lives {
+                let short: Vec<Scalar> = row[..3].iter().cloned().chain([Scalar::text("w")]).collect();
+                txn.insert(definition.indexes[0].tree, &key, Row::inline(&encoded(&own, &short)))?;
+            } else {
+                assert!(txn.delete(definition.indexes[0].tree, &key)?);
+            }
+            if with_words {
+                let word = if lives { [&[1], &encoded(&words.layout, row)[..]].concat() } else { vec![0] };
+                say(&mut txn, &words.key(&own, row), &word)?;
+            }
+        }
+        txn.commit()
+    }
+
+    /// Opens after a crash.
+    fn restart(&mut self) {
+        self.database = None;
+        self.simulation.restart();
+        let storage = Storage::new(self.simulation.env(), StorageConfig { memory_bytes_max: 8 * MIB });
+        let database = storage.open_database("/data".as_ref()).unwrap();
+        self.catalog = DatabaseCatalog::load(&database.read_view(None), DatabaseId(5)).unwrap();
+        self.database = Some(database);
+    }
+
+    /// Publishes the index.
+    fn finish(&mut self, build: &mut OnlineBuild) -> Result<(), BuildError> {
+        let mut txn = self.database().begin();
+        build.catch_up_all(&mut txn)?;
+        let job = build.job().clone();
+        let mut altered = (*self.definition()).clone();
+        altered.indexes.push(job.index.clone());
+        self.catalog.put_table(&mut txn, altered)?;
+        self.catalog.remove_job(&mut txn, job.table)?;
+        txn.drop_tree(job.side)?;
+        txn.drop_tree(job.runs)?;
+        txn.commit()?;
+        Ok(())
+    }
+
+    fn check(&self, rows: u64) {
+        let definition = self.definition();
+        assert_eq!(definition.indexes.len(), 2);
+        let found = check_table(&definition, &self.database().read_view(None), &mut || Ok(())).unwrap();
+        assert_eq!((found.rows, found.indexes[0].entries), (rows, rows));
+        assert!(found.indexes[0].findings.is_empty(), "{:?}", found.indexes[0].findings);
+        self.database().clean().unwrap();
+        let findings = self.database().check().unwrap();
+        assert!(findings.is_empty(), "{findings:#?}");
+    }
+}
+
+fn small() -> OnlineOptions {
+    OnlineOptions { chunk_rows: 300, party: None }
+}
+
+#[test]
+fn a_crash_at_any_moment_costs_at_most_one_chunk() {
+    for seed in 1..=30 {
+        let mut machine = Machine::new(seed, 2_400, index(2, &[(1, false)], &[2], false), (8 * MIB, MIB));
+        let mut acknowledged = JobProgress::default();
+        let mut dice = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut crashes = 0;
+        let (mut live, mut next_id) = (2_400_u64, 100_000);
+        'life: loop {
+            let job = machine.job();
+            let at = &job.progress;
+            assert!(at.rows_scanned >= acknowledged.rows_scanned && at.rows_appended >= acknowledged.rows_appended, "seed {seed}");
+            if crashes < 12 {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let point = machine.simulation.counts().mutations() + 1 + (dice >> 33) % 24;
+                machine.simulation.crash_at(Some(CrashPoint::Mutation(point)));
+            }
+            let outcome = (|| -> Result<(), BuildError> {
+                let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &job, small())?;
+                while build.step(0)? == Step::More {
+                    acknowledged = build.progress().clone();
+                }
+                Ok(machine.finish(&mut build)?)
+            })();
+            match outcome {
+                Ok(()) => break 'life,
+                Err(error) => assert!(machine.simulation.is_crashed(), "seed {seed}: {error:?}"),
+            }
+            crashes += 1;
+            machine.simulation.crash_at(None);
+            machine.restart();
+            if machine.catalog.jobs.is_empty() {
+                break 'life;
+            }
+            // Writers while it is paused.
+            let new = |id: i32| vec![Scalar::Int(id), Scalar::Int(id % 50), Scalar::Null, Scalar::text("w")];
+            machine.write(&[], &[new(next_id), new(next_id + 1)], true).unwrap();
+            machine.write(&[new(next_id)], &[], true).unwrap();
+            (live, next_id) = (live + 1, next_id + 2);
+        }
+        machine.simulation.crash_at(None);
+        assert!(crashes > 3, "seed {seed}: {crashes}");
+        machine.check(live);
+    }
+}
+
+#[test]
+fn writers_between_chunks_have_the_last_word() {
+    let mut machine = Machine::new(7, 3_000, index(2, &[(1, true)], &[2], false), (8 * MIB, MIB));
+    let all = rows(3_000);
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    let (mut turn, mut live, mut percent) = (0_usize, 3_000, 0.0);
+    let changed = |row: &[Scalar], a: i32| {
+        let mut row = row.to_vec();
+        row[1] = Scalar::Int(a);
+        row
+    };
+    while build.step(0).unwrap() == Step::More {
+        assert!(build.percent() >= percent, "it only rises");
+        percent = build.percent();
+        // Rows before and behind the scan: some change their key, one goes, and one goes and comes back.
+        let at = |n: usize| &all[(turn * 97 + n * 911) % 3_000];
+        if turn < 20 {
+            machine.write(&[at(0).clone()], &[changed(at(0), turn as i32)], true).unwrap();
+            machine.write(&[changed(at(0), turn as i32)], &[at(0).clone()], true).unwrap();
+            machine.write(&[all[turn * 140 + 3].clone()], &[], true).unwrap();
+            live -= 1;
+        }
+        turn += 1;
+    }
+    assert!(turn > 20, "{turn} chunks");
+    machine.finish(&mut build).unwrap();
+    machine.check(live);
+}
+
+#[test]
+fn a_unique_build_stops_at_two_that_live_and_goes_on_when_one_is_gone() {
+    let mut machine = Machine::new(9, 0, index(2, &[(1, false)], &[], true), (8 * MIB, MIB));
+    let row = |id: i32, a: i32| vec![Scalar::Int(id), Scalar::Int(a), Scalar::Null, Scalar::text("w")];
+    machine.write(&[], &[row(1, 5), row(2, 6), row(3, 5), row(4, 7)], false).unwrap();
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    let run = |build: &mut OnlineBuild| loop {
+        match build.step(0) {
+            Ok(Step::More) => {}
+            other => return other,
+        }
+    };
+    let Err(BuildError::Sql(error)) = run(&mut build) else { panic!("two rows have one key") };
+    assert_eq!(error.number, 1505);
+    machine.write(&[row(3, 5)], &[row(3, 8)], true).unwrap();
+    assert_eq!(run(&mut build).unwrap(), Step::Ready);
+    // One that comes late.
+    machine.write(&[], &[row(5, 7)], true).unwrap();
+    assert!(matches!(machine.finish(&mut build), Err(BuildError::Sql(error)) if error.number == 1505));
+    machine.write(&[row(4, 7)], &[], true).unwrap();
+    let job = build.job().clone();
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &job, small()).unwrap();
+    assert_eq!(build.step(0).unwrap(), Step::Ready);
+    machine.finish(&mut build).unwrap();
+    machine.check(4);
+}
+
+#[test]
+fn a_small_log_is_enough_and_a_full_one_pauses() {
+    // The table's rows alone fill this log many times; nothing of a build may need more than a chunk's worth.
+    let mut machine = Machine::new(11, 6_000, index(2, &[(1, false)], &[], false), (MIB, 0));
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), OnlineOptions::default()).unwrap();
+    // A hold keeps the log from being truncated, as a log that waits for its backup does.
+    let store = machine.database().store().clone();
+    let log = store.log().unwrap();
+    let hold = log.hold(log.start(), thawdb_storage::log::LogHoldup::LogScan);
+    let mut stopped = false;
+    for _ in 0..1_000 {
+        match build.step(0) {
+            Ok(Step::More) => {}
+            Ok(Step::Ready) => break,
+            Err(BuildError::Storage(StorageError::LogFull { .. })) => {
+                stopped = true;
+                break;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+        // Small writes fill the log beside the build.
+        let row = |id: i32| vec![Scalar::Int(id), Scalar::Int(1), Scalar::Null, Scalar::text("w")];
+        let id = 1_000_000 + build.progress().run_count as i32;
+        if machine.write(&[], &(0..200).map(|n| row(id * 1_000 + n)).collect::<Vec<_>>(), true).is_err() {
+            stopped = true;
+            break;
+        }
+    }
+    drop(hold);
+    machine.database().checkpoint().unwrap();
+    assert!(stopped || build.progress().merged);
+    let job = build.job().clone();
+    drop(build);
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &job, OnlineOptions::default()).unwrap();
+    while build.step(0).unwrap() == Step::More {}
+    machine.finish(&mut build).unwrap();
+    let rows = check_table(&machine.definition(), &machine.database().read_view(None), &mut || Ok(())).unwrap().rows;
+    machine.check(rows);
+}

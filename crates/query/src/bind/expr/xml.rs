@@ -1,0 +1,80 @@
+//! Methods of xml values: `x.value('path', 'type')`, `x.query('path')`, `x.exist('path')`, and the arguments of `nodes()`.
+
+use crate::algebra::{BoundExpr, BoundExprKind};
+use crate::bind::error::{error, not_built};
+use crate::bind::expr::resolve_type;
+use crate::bind::{Binder, coerce};
+use crate::xml::xpath::{self, Outside};
+use thawdb_tsql::ParseOptions;
+use thawdb_tsql::ast::{self, Span};
+use thawdb_types::{Scalar, SqlError, SqlType, TypeUse};
+
+impl Binder<'_> {
+    pub(super) fn bind_method(
+        &mut self,
+        receiver: &ast::Expr,
+        method: &ast::Ident,
+        arguments: Option<&[ast::Expr]>,
+        span: Span,
+    ) -> Result<BoundExpr, SqlError> {
+        let arguments = arguments.unwrap_or_default();
+        match (method.text.to_ascii_lowercase().as_str(), arguments.len()) {
+            ("value", 2) => {
+                let (values, single) = self.bind_path(receiver, &arguments[0], "value()")?;
+                if !single {
+                    return Err(error(2389, &[&"value()", &"value()", &"xdt:untypedAtomic *"], span));
+                }
+                let sql_type = self.named_type(&arguments[1], span)?;
+                Ok(BoundExpr { kind: BoundExprKind::Function { name: "XML VALUE", arguments: values }, sql_type, nullable: true })
+            }
+            ("query", 1) => {
+                let (values, _) = self.bind_path(receiver, &arguments[0], "query()")?;
+                let kind = BoundExprKind::Function { name: "XML QUERY", arguments: values };
+                Ok(BoundExpr { kind, sql_type: SqlType::Xml, nullable: true })
+            }
+            ("exist", 1) => {
+                let (values, _) = self.bind_path(receiver, &arguments[0], "exist()")?;
+                let kind = BoundExprKind::Function { name: "XML EXIST", arguments: values };
+                Ok(BoundExpr { kind, sql_type: SqlType::Bit, nullable: true })
+            }
+            ("value" | "query" | "exist", _) => Err(error(174, &[&method.text, &(if method.is("value") { 2 } else { 1 })], span)),
+            ("modify", _) => Err(error(8137, &[&"modify"], span)),
+            _ => Err(not_built("a method call", span)),
+        }
+    }
+
+    /// The xml value, the path and the outside values it names; whether the path gives at most one item.
+    pub(crate) fn bind_path(&mut self, receiver: &ast::Expr, path: &ast::Expr, method: &str) -> Result<(Vec<BoundExpr>, bool), SqlError> {
+        let receiver_span = receiver.span;
+        let receiver = self.bind_expr(receiver)?;
+        if receiver.sql_type != SqlType::Xml {
+            return Err(error(258, &[&method.trim_end_matches("()"), &receiver.sql_type.name()], receiver_span));
+        }
+        let ast::ExprKind::Literal(ast::Literal::String { value: path_text, .. }) = &path.kind else {
+            return Err(error(8172, &[&1, &method.trim_end_matches("()")], path.span));
+        };
+        let query = xpath::parse(path_text, method)?;
+        let literal = BoundExpr::literal(Scalar::Text(path_text.clone()), SqlType::NVARCHAR_MAX);
+        let mut values = vec![receiver, literal];
+        for outside in &query.outside {
+            let (Outside::Variable(name) | Outside::Column(name)) = outside;
+            let value = self.bind_text(name, path.span)?;
+            values.push(coerce::cast(value, SqlType::NVARCHAR_MAX));
+        }
+        Ok((values, query.expr.is_single()))
+    }
+
+    /// Binds a variable or column named in a literal.
+    fn bind_text(&mut self, text: &str, span: Span) -> Result<BoundExpr, SqlError> {
+        let parsed = thawdb_tsql::parse_expr(text, &ParseOptions::default()).map_err(|_| error(102, &[&text], span))?;
+        self.bind_expr(&parsed)
+    }
+
+    fn named_type(&self, argument: &ast::Expr, span: Span) -> Result<SqlType, SqlError> {
+        let ast::ExprKind::Literal(ast::Literal::String { value, .. }) = &argument.kind else {
+            return Err(error(8172, &[&2, &"value"], argument.span));
+        };
+        let data_type = thawdb_tsql::parse_data_type(value, &ParseOptions::default()).map_err(|_| error(243, &[value], span))?;
+        resolve_type(&data_type, TypeUse::Cast)
+    }
+}
