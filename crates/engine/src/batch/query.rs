@@ -19,7 +19,7 @@ use crate::instance::TEMPDB_ID;
 use crate::session::changes::Watch;
 use crate::session::temporary::VARIABLES_ID;
 use std::sync::Arc;
-use thawdb_catalog::ObjectId;
+use thawdb_catalog::{LockEscalation, ObjectId};
 use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_all};
 use thawdb_query::exec;
 use thawdb_query::phys::{Node, NodeKind};
@@ -115,13 +115,29 @@ impl Interpreter<'_, '_> {
             let open = self.session.storage_of(dependency.database)?;
             self.session.enter_database(&open)?;
             let resource = open.object_resource(dependency.table);
+            self.note_escalation(dependency)?;
             if !dependency.writes {
                 self.session.lock(resource, LockMode::SchS, true)?;
+                self.session.check_unchanged(&open, dependency.table)?;
                 continue;
             }
             let mode = if dependency.whole { LockMode::X } else { LockMode::IX };
             let part = self.session.part(dependency.database)?;
             part.txn.lock(resource, mode).map_err(|error| self.session.storage_failure(dependency.database, error))?;
+            self.session.check_unchanged(&open, dependency.table)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the transaction whether the table's locks may become one. Most may, and are not even looked for.
+    fn note_escalation(&mut self, dependency: &Dependency) -> Result<(), Failure> {
+        let definition = self.session.table(dependency.database, dependency.table);
+        let escalates = definition.is_none_or(|table| table.lock_escalation != LockEscalation::Disable);
+        let table = dependency.table.0.cast_unsigned();
+        if let Some(part) = self.session.transactions.existing_mut(dependency.database.0) {
+            part.txn.set_escalates(table, escalates);
+        } else if !escalates && !self.session.transactions.doomed {
+            self.session.part(dependency.database)?.txn.set_escalates(table, escalates);
         }
         Ok(())
     }
@@ -214,6 +230,7 @@ impl Interpreter<'_, '_> {
     fn drain(&mut self, node: &Node) -> Result<u64, Failure> {
         let mut execution = exec::run(node, self.session)?;
         execution.drain(self.session)?;
+        self.send_infos();
         Ok(execution.rows_affected())
     }
 

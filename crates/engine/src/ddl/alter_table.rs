@@ -4,30 +4,30 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, define};
 use crate::ddl::index::{AddedIndex, add_index};
-use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
+use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::rules::{rule_of, rules_of};
 use crate::ddl::table::{add_constraint, constraint_index, system_name};
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::ddl::temporary::level_of;
+use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use std::sync::Arc;
-use thawdb_catalog::{ColumnId, ConstraintKind, TableDef};
+use thawdb_catalog::{ColumnId, ConstraintKind, LockEscalation, TableDef};
 use thawdb_query::context::StatementHost;
 use thawdb_storage::{KeyRange, ScanDirection};
-use thawdb_tsql::ast::{AlterTable, AlterTableAction, AlterTableDrop, ConstraintKind as ConstraintSyntax, DefaultDefinition, TableBody};
+use thawdb_tsql::ast::{
+    AlterTable, AlterTableAction, AlterTableDrop, ConstraintKind as ConstraintSyntax, DefaultDefinition, OptionItem, OptionValue, TableBody,
+};
 use thawdb_types::SqlError;
 
 /// ALTER TABLE.
 pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTable) -> Result<(), Failure> {
-    if is_local_temporary(&node.table) {
-        return Err(unsupported("ALTER TABLE of a temporary table").into());
-    }
     interpreter.transactional(|this| {
         let open = database_of(this.session, &node.table)?;
         let missing = || message(4902, &[&shown(&node.table)]);
         let found = find_table(this.session, &node.table)?.ok_or_else(missing)?;
         lock_for_change(this.session, &open, found.id)?;
-        let now = this.session.definitions(open.id).and_then(|c| c.tables.table(schema_of(&node.table), &node.table.name.text).cloned());
+        let now = find_table(this.session, &node.table)?;
         let table = now.filter(|table| table.id == found.id).ok_or_else(missing)?;
         match &node.action {
             AlterTableAction::Add { body, check } => add(this, &open, &table, body, check.unwrap_or(true)),
@@ -39,6 +39,7 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
                 let names: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
                 crate::ddl::trigger::set_enabled(this, &node.table, &names, *enable)
             }
+            AlterTableAction::Set(options) => set_options(this, &open, &table, options),
             AlterTableAction::AlterColumn { .. } => Err(unsupported("ALTER TABLE ALTER COLUMN").into()),
             AlterTableAction::Rebuild { .. } => Err(unsupported("ALTER TABLE REBUILD").into()),
             AlterTableAction::Switch { .. } => Err(unsupported("ALTER TABLE SWITCH").into()),
@@ -86,6 +87,31 @@ fn add(
     Ok(())
 }
 
+/// SET (LOCK_ESCALATION = ...).
+fn set_options(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    options: &[OptionItem],
+) -> Result<(), Failure> {
+    let mut altered = (**table).clone();
+    for option in options {
+        let line = option.span.line;
+        if option.name != "LOCK_ESCALATION" {
+            return Err(unsupported_option(&option.name).at_line(line).into());
+        }
+        altered.lock_escalation = match &option.value {
+            OptionValue::Word(word) if word == "TABLE" => LockEscalation::Table,
+            OptionValue::Word(word) if word == "AUTO" => LockEscalation::Auto,
+            OptionValue::Word(word) if word == "DISABLE" => LockEscalation::Disable,
+            OptionValue::Word(word) => return Err(message(102, &[word]).at_line(line).into()),
+            _ => return Err(message(102, &[&"LOCK_ESCALATION"]).at_line(line).into()),
+        };
+    }
+    altered.modified = interpreter.session.engine.now_datetime();
+    put_table(interpreter.session, open, altered, &[]).map_err(Failure::run)
+}
+
 fn has_rows(interpreter: &Interpreter<'_, '_>, open: &OpenDatabase, table: &TableDef) -> Result<bool, SqlError> {
     let view = interpreter.session.read_view(open.id)?;
     let mut scan = view.scan(table.rows().tree, KeyRange::ALL, ScanDirection::Forward).map_err(plain_error(open))?;
@@ -127,6 +153,12 @@ fn add_columns(
     }
     let now = interpreter.session.engine.now_datetime();
     altered.modified = now;
+    if level_of(interpreter.session, open, table).is_some() {
+        for (id, given) in defaults {
+            name_default(&mut altered, id, given);
+        }
+        return put_table(interpreter.session, open, altered, &[]).map_err(Failure::run);
+    }
     change_catalog(interpreter.session, open, |catalog, part| {
         for (column, given) in defaults {
             let name = given.clone().unwrap_or_else(|| system_name("DF", &altered.name, altered.id, column.0));
@@ -171,6 +203,10 @@ fn add_default(
     let now = interpreter.session.engine.now_datetime();
     altered.modified = now;
     let given = default.name.as_ref().map(|name| name.text.clone());
+    if level_of(interpreter.session, open, table).is_some() {
+        name_default(&mut altered, id, given);
+        return put_table(interpreter.session, open, altered, &[]);
+    }
     change_catalog(interpreter.session, open, |catalog, part| {
         let name = given.clone().unwrap_or_else(|| system_name("DF", &altered.name, altered.id, id.0));
         add_constraint(catalog, part, open, &altered, (name, given.is_none()), ConstraintKind::Default(id), now)?;
@@ -194,6 +230,9 @@ fn add_key(
     let heap = table.rows().keys.is_empty();
     index.clustered = Some(index.clustered.unwrap_or(index.primary_key && heap));
     let AddedIndex { name, id } = add_index(interpreter, open, table, &index)?;
+    if level_of(interpreter.session, open, table).is_some() {
+        return Ok(());
+    }
     let now = interpreter.session.engine.now_datetime();
     let kind = if index.primary_key { ConstraintKind::PrimaryKey(id) } else { ConstraintKind::Unique(id) };
     change_catalog(interpreter.session, open, |catalog, part| {
@@ -212,6 +251,9 @@ fn drop_part(
         return Err(unsupported("ALTER TABLE DROP COLUMN").into());
     }
     let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
+    if level_of(interpreter.session, open, &table).is_some() {
+        return drop_of_temporary(interpreter, open, &table, item);
+    }
     let definitions = interpreter.session.definitions(open.id).ok_or_else(|| message(4902, &[&table.name]))?;
     let constraint = definitions.constraints_of(table.id).find(|constraint| item.name.is(&constraint.name)).cloned();
     let Some(constraint) = constraint else {
@@ -249,5 +291,31 @@ fn drop_default(
         known.default_name = None;
     }
     altered.modified = interpreter.session.engine.now_datetime();
-    change_catalog(interpreter.session, open, |catalog, part| catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open)))
+    put_table(interpreter.session, open, altered, &[])
+}
+
+/// A temporary table's constraints are no objects: their names are in its definition alone.
+fn name_default(table: &mut TableDef, id: ColumnId, given: Option<String>) {
+    let name = given.unwrap_or_else(|| system_name("DF", &table.name, table.id, id.0));
+    for column in table.columns.iter_mut().filter(|column| column.id == id) {
+        column.default_name = Some(name.clone());
+    }
+}
+
+fn drop_of_temporary(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    item: &AlterTableDrop,
+) -> Result<(), Failure> {
+    let is_named = |name: &Option<String>| name.as_deref().is_some_and(|name| item.name.is(name));
+    if let Some(column) = table.columns.iter().find(|column| is_named(&column.default_name)) {
+        return drop_default(interpreter, open, table, column.id).map_err(Failure::run);
+    }
+    let key = table.indexes.iter().find(|index| (index.primary_key || index.unique_constraint) && is_named(&index.name));
+    match key {
+        Some(index) => crate::ddl::index::remove_index(interpreter, open, table, index.id),
+        None if item.if_exists => Ok(()),
+        None => Err(message(3728, &[&item.name.text]).into()),
+    }
 }

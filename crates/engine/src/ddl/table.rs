@@ -4,6 +4,7 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
 use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
+use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{DEFAULT_SCHEMA, database_of, is_local_temporary, schema_of, shown};
 use crate::ddl::rules::{NewRule, NewRuleKind, rule_of, rules_of};
 use crate::ddl::{catalog_error, change_catalog, plain_error};
@@ -109,7 +110,8 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
     }
     let default_names = columns.iter().map(|c| c.syntax.default.as_ref().and_then(|d| d.name.as_ref()).map(|n| n.text.clone())).collect();
     let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
-    let indexes = describe_indexes(name, body, &columns, &definitions)?;
+    let reader = FilterReader { session, table: name, columns: &definitions };
+    let indexes = describe_indexes(&reader, body, &columns)?;
     let mut new = NewTable { name: name.to_owned(), columns: definitions, indexes, default_names, filegroup: None, rules: rules_of(body) };
     check_column_names(&new)?;
     if new.columns.iter().filter(|c| c.identity.is_some()).count() > 1 {
@@ -128,12 +130,8 @@ fn check_column_names(new: &NewTable) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn describe_indexes(
-    table: &str,
-    body: &TableBody,
-    columns: &[NewColumn<'_>],
-    definitions: &[ColumnDef],
-) -> Result<Vec<NewIndex>, SqlError> {
+fn describe_indexes(reader: &FilterReader<'_>, body: &TableBody, columns: &[NewColumn<'_>]) -> Result<Vec<NewIndex>, SqlError> {
+    let (table, definitions) = (reader.table, reader.columns);
     let mut indexes = Vec::new();
     for (at, column) in columns.iter().enumerate() {
         for constraint in column.syntax.constraints.iter().filter(|constraint| rule_of(constraint, None).is_none()) {
@@ -142,7 +140,7 @@ fn describe_indexes(
             indexes.push(made);
         }
         if let Some(index) = &column.syntax.index {
-            indexes.push(inline_index(definitions, table, index, Some(at))?);
+            indexes.push(inline_index(reader, index, Some(at))?);
         }
     }
     for constraint in body.constraints.iter().filter(|constraint| rule_of(constraint, None).is_none()) {
@@ -150,7 +148,7 @@ fn describe_indexes(
         indexes.push(constraint_index(definitions, table, constraint, None).map_err(|error| error.at_line(line))?);
     }
     for index in &body.indexes {
-        indexes.push(inline_index(definitions, table, index, None)?);
+        indexes.push(inline_index(reader, index, None)?);
     }
     Ok(indexes)
 }
@@ -269,6 +267,7 @@ pub(crate) fn build(
         name: new.name.clone(),
         columns: new.columns.clone(),
         indexes,
+        lock_escalation: Default::default(),
         building: None,
         created: now,
         modified: now,
@@ -286,6 +285,7 @@ pub(crate) fn heap(tree: thawdb_storage::TreeId) -> IndexDef {
         primary_key: false,
         unique_constraint: false,
         filter: None,
+        options: Default::default(),
         tree,
     }
 }

@@ -3,9 +3,11 @@
 //! ```text
 //! EXEC name, RPC name ─► find ─► Text: sp_executesql, sp_prepare, ...     run a text given as an argument
 //!                              ─► Catalog: sp_tables, sp_columns, ...     a T-SQL text of ours over sys views
+//!                              ─► ApplicationLock                         locks on names
 //!                              ─► Refused: sp_cursor...                   known, not built
 //! ```
 
+pub(crate) mod applock;
 pub(crate) mod catalog;
 pub(crate) mod texts;
 
@@ -19,6 +21,7 @@ use crate::messages::{message, unsupported};
 use crate::session::CallEnd;
 use crate::session::frame::Frame;
 use crate::session::state::SessionState;
+use applock::LockProcedure;
 use catalog::CatalogProcedure;
 use texts::TextProcedure;
 use thawdb_types::{Scalar, SqlError, SqlType};
@@ -28,6 +31,8 @@ use thawdb_types::{Scalar, SqlError, SqlType};
 pub(crate) enum Procedure {
     Text(TextProcedure),
     Catalog(&'static CatalogProcedure),
+    /// sp_getapplock, sp_releaseapplock.
+    ApplicationLock(LockProcedure),
     /// sp_flush_log: makes commits with delayed durability durable.
     FlushLog,
     Refused(&'static str),
@@ -44,7 +49,7 @@ pub(crate) struct Returned {
 }
 
 /// Procedures that exist in SQL Server and whose absence is told by name.
-const REFUSED: [&str; 14] = [
+const REFUSED: [&str; 12] = [
     "sp_cursor",
     "sp_cursoropen",
     "sp_cursorprepare",
@@ -57,8 +62,6 @@ const REFUSED: [&str; 14] = [
     "sp_prepexecrpc",
     "sp_rename",
     "sp_addmessage",
-    "sp_getapplock",
-    "sp_releaseapplock",
 ];
 
 /// The procedure of a name, with or without `sys.`, `dbo.` or a database before it.
@@ -75,6 +78,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     let bare = name.name.text.to_ascii_lowercase();
     if bare == "sp_flush_log" {
         return Some(Procedure::FlushLog);
+    }
+    if let Some(procedure) = LockProcedure::of(&bare) {
+        return Some(Procedure::ApplicationLock(procedure));
     }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
@@ -110,6 +116,7 @@ pub(crate) fn call(
             let outputs = outputs.into_iter().map(|(at, variable)| (at, variable.value, variable.sql_type)).collect();
             Ok(Returned { status, outputs })
         }
+        Procedure::ApplicationLock(procedure) => applock::call(session, out, procedure, arguments),
         Procedure::FlushLog => {
             let store = session.database.storage.store().clone();
             let end = store.log().map_or(thawdb_storage::Lsn(0), |log| log.end());

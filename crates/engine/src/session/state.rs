@@ -12,6 +12,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::registry::SessionTicket;
 use crate::instance::{Engine, TEMPDB_ID};
 use crate::messages::message;
+use crate::session::application_locks::ApplicationLocks;
 use crate::session::changes::Changes;
 use crate::session::frame::Frame;
 use crate::session::options::Options;
@@ -60,6 +61,7 @@ pub(crate) struct SessionState {
     /// Rows that constraints and triggers of the running statements look at.
     pub(crate) changes: Changes,
     pub(crate) owner: LockOwner,
+    pub(crate) application_locks: ApplicationLocks,
     /// Keeps the current database from being dropped.
     pub(crate) database_owner: LockOwner,
     statement_locks: Vec<Resource>,
@@ -92,6 +94,7 @@ impl SessionState {
         let party = Party::session(ticket.id);
         let mut state = Self {
             owner: engine.locks.owner_of(party),
+            application_locks: ApplicationLocks::new(engine.locks.owner_of(party)),
             database_owner: engine.locks.owner_of(party),
             login_database: database.id,
             engine,
@@ -315,6 +318,7 @@ impl SessionState {
         let outcome = self.transactions.commit();
         self.views.lock().clear();
         self.statement_locks.clear();
+        self.application_locks.forget_transaction();
         self.engine.locks.release_all(&mut self.owner);
         self.note_transaction();
         outcome.map_err(|(open, error)| storage_error::plain(&open.name(), error))
@@ -325,6 +329,7 @@ impl SessionState {
         let outcome = self.transactions.rollback(&mut self.temp);
         self.views.lock().clear();
         self.statement_locks.clear();
+        self.application_locks.forget_transaction();
         self.engine.locks.release_all(&mut self.owner);
         self.note_transaction();
         outcome.map_err(|(open, error)| storage_error::plain(&open.name(), error))
@@ -349,6 +354,7 @@ impl Drop for SessionState {
         let _ = self.rollback_work();
         let _ = crate::ddl::temporary::drop_all(self);
         self.engine.locks.release_all(&mut self.owner);
+        self.application_locks.forget(&self.engine.locks);
         self.engine.locks.release_all(&mut self.database_owner);
         self.engine.sessions.close(&self.ticket);
     }

@@ -134,6 +134,9 @@ impl<'p> Execution<'p> {
                 if cx.state.null_eliminated {
                     cx.host.info(message(8153, &[]));
                 }
+                if cx.state.duplicate_ignored {
+                    cx.host.info(message(3604, &[]));
+                }
             }
         }
         Ok(batch)
@@ -249,11 +252,16 @@ fn build_change_input<'p>(input: &'p Node, table: &TableDef, changed: Option<&[u
         (0, _) => true,
         // One scan, with nothing but filters and projections above: rows behind it are not met again, unless the key
         // by which it goes is what changes.
-        (1, Some(changed)) => changed_rows::scan_below(input)
-            .is_some_and(|index| table.indexes[index].keys.iter().all(|key| !changed.contains(&key.column_index))),
+        (1, Some(changed)) => changed_rows::scan_below(input).is_some_and(|index| !moves_in(&table.indexes[index], changed)),
         _ => false,
     };
     if safe { build(input) } else { Box::new(spool::Spool::new(input)) }
+}
+
+/// Whether a change of these columns may move a row to another place of the index, or into it.
+fn moves_in(index: &thawdb_catalog::IndexDef, changed: &[usize]) -> bool {
+    let filtered = index.filter.iter().flat_map(|filter| filter.columns());
+    index.keys.iter().map(|key| key.column_index).chain(filtered).any(|column| changed.contains(&column))
 }
 
 /// What a scan node asks for.

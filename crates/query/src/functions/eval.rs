@@ -19,6 +19,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("ABS", math::abs),
     ("ACOS", math::acos),
     ("APPLOCK_MODE", misc::ask_session),
+    ("APPLOCK_TEST", misc::ask_session),
     ("APP_NAME", misc::ask_session),
     ("ASCII", text::ascii),
     ("ASIN", math::asin),

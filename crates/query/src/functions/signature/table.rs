@@ -17,6 +17,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "ABS", arguments: &[Number], required: 1, most: 1, result: Rule(results::number_same), nulls: Strict, class: Deterministic },
     Signature { name: "ACOS", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
     Signature { name: "APPLOCK_MODE", arguments: &[Unicode, Unicode, Unicode], required: 3, most: 3, result: T(SqlType::nvarchar(32)), nulls: Maybe, class: Stable },
+    Signature { name: "APPLOCK_TEST", arguments: &[Unicode, Unicode, Unicode, Unicode], required: 4, most: 4, result: T(SqlType::SmallInt), nulls: Maybe, class: Stable },
     Signature { name: "APP_NAME", arguments: &[], required: 0, most: 0, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "ASCII", arguments: &[Text], required: 1, most: 1, result: T(SqlType::Int), nulls: Strict, class: Deterministic },
     Signature { name: "ASIN", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
