@@ -12,6 +12,7 @@
 
 pub(crate) mod bulk;
 pub(crate) mod changes;
+pub(crate) mod cursors;
 pub(crate) mod frame;
 pub(crate) mod functions;
 pub(crate) mod globals;
@@ -128,6 +129,7 @@ impl Session {
             let _ = crate::ddl::temporary::drop_all(state);
         }
         state.frames.clear();
+        state.cursors = cursors::Cursors::default();
         state.options = options::Options::default();
         state.prepared = prepared::PreparedTexts::default();
         state.bulk = None;
