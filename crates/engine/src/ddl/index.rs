@@ -224,7 +224,7 @@ pub(crate) fn remove_index(
     id: IndexId,
 ) -> Result<(), Failure> {
     if id.0 == 1 {
-        return Err(unsupported("DROP of a clustered index").into());
+        return crate::ddl::rewrite::to_heap(interpreter, open, table);
     }
     let now = interpreter.session.engine.now_datetime();
     let dropped: Result<(), SqlError> = change_catalog(interpreter.session, open, |catalog, part| {
