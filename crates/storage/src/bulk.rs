@@ -342,7 +342,7 @@ impl BulkAppend {
     fn start_batch(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
         let database = self.database.clone();
         // A long append must not wait for the background to make room in the log.
-        database.store.background_turn()?;
+        database.store.keep_up()?;
         txn.reserve.grow(&database, UNDO_BYTES)?;
         while self.flights.len() >= BATCHES_MAX {
             self.land_oldest(txn)?;
@@ -422,14 +422,20 @@ impl BulkAppend {
         Ok(())
     }
 
-    /// Makes everything pushed so far part of the tree. Pushing may go on after it, in a new leaf.
-    pub fn flush_all(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+    /// Sends everything pushed so far on its way to the device, without waiting for it. Pushing may go on in a new leaf.
+    pub fn send_all(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
         if !self.leaf.entries.is_empty() {
             self.end_leaf(txn)?;
         }
         if !self.separators.is_empty() {
             self.start_batch(txn)?;
         }
+        Ok(())
+    }
+
+    /// Makes everything pushed so far part of the tree. Pushing may go on after it, in a new leaf.
+    pub fn flush_all(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        self.send_all(txn)?;
         while !self.flights.is_empty() {
             self.land_oldest(txn)?;
         }

@@ -200,6 +200,25 @@ fn run_chunks(
     let options = OnlineOptions { party: Some(Party::session(interpreter.session.ticket.id)), ..OnlineOptions::default() };
     let begun = OnlineBuild::begin(&open.storage, definition, job, options);
     let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;
+    let stepped = step_on(interpreter, open, job, &mut build, runner, max_duration, start_ns);
+    // A pause keeps what is on its way; the error that made it comes first.
+    let settled = build.settle().map_err(|error| told(interpreter.session, open, error));
+    runner.note(build.progress());
+    stepped.and(settled)?;
+    interpreter.transactional(|this| publish(this.session, open, &mut build).map_err(Failure::run))
+}
+
+/// Chunks until the side tree is nearly empty.
+fn step_on(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &OpenDatabase,
+    job: &IndexJob,
+    build: &mut OnlineBuild,
+    runner: &Runner,
+    max_duration: Option<Duration>,
+    start_ns: u64,
+) -> Result<(), Failure> {
+    let clock = interpreter.session.engine.config.env.clock.clone();
     loop {
         let elapsed = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
         interpreter.session.ticket.facts.lock().percent_complete = build.percent() as f32;
@@ -213,11 +232,9 @@ fn run_chunks(
         interpreter.session.check()?;
         let worked_ms = job.progress.worked_ms + u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         if build.step(worked_ms).map_err(|error| told(interpreter.session, open, error))? == Step::Ready {
-            break;
+            return Ok(());
         }
     }
-    runner.note(build.progress());
-    interpreter.transactional(|this| publish(this.session, open, &mut build).map_err(Failure::run))
 }
 
 fn told(session: &SessionState, open: &OpenDatabase, error: BuildError) -> Failure {

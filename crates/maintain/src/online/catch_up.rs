@@ -33,7 +33,8 @@ impl OnlineBuild {
         for (entry, _) in &now {
             txn.delete(self.job.side, entry)?;
         }
-        self.commit(txn)?;
+        let progress = self.ahead.clone();
+        self.commit(txn, progress)?;
         Ok(true)
     }
 

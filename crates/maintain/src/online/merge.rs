@@ -1,16 +1,17 @@
-//! A chunk of the merge: the runs' entries behind the last one of the target, in order, become its next leaves.
+//! A chunk of the merge: the runs' entries behind the last one read, in order, become the target's next leaves.
 //!
 //! The runs are read by a tree of losers over one scan each. Where the merge stands is the last entry in the target, so
-//! taking it up again is a seek in each run.
+//! taking it up again is a seek in each run. Entries are gathered in memory before the target is touched: it has the chunk
+//! before on its way meanwhile.
 //!
 //! In a unique index two entries with one own key are a duplicate only if both live: a row that a writer has deleted or
 //! changed since its chunk was scanned has its entry's end in the side tree.
 
-use super::OnlineBuild;
+use super::{CHUNK_BYTES, Chunk, Entries, OnlineBuild};
 use crate::index_build::BuildError;
 use std::cmp::Ordering;
 use std::ops::Bound;
-use thawdb_storage::{Database, KeyRange, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId};
+use thawdb_storage::{BulkAppend, Database, KeyRange, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId, Txn};
 
 /// Bytes of a run's number before its entries.
 const RUN_BYTES: usize = 4;
@@ -138,39 +139,80 @@ impl Merge {
     }
 }
 
+/// Entries in order, in one piece of memory.
+#[derive(Default)]
+pub(super) struct EntryList {
+    bytes: Vec<u8>,
+    /// Where each key and each row ends.
+    ends: Vec<(u32, u32)>,
+}
+
+impl EntryList {
+    fn push(&mut self, key: &[u8], row: &[u8]) {
+        let narrow = |at: usize| u32::try_from(at).expect("a chunk is bounded");
+        self.bytes.extend_from_slice(key);
+        let key_end = narrow(self.bytes.len());
+        self.bytes.extend_from_slice(row);
+        self.ends.push((key_end, narrow(self.bytes.len())));
+    }
+
+    fn each(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |(key_end, row_end)| {
+            let from = std::mem::replace(&mut start, *row_end as usize);
+            let (key_end, row_end) = (*key_end as usize, *row_end as usize);
+            (&self.bytes[from..key_end], &self.bytes[key_end..row_end])
+        })
+    }
+}
+
 impl OnlineBuild {
-    pub(super) fn merge_chunk(&mut self) -> Result<(), BuildError> {
-        let progress = &self.job.progress;
+    /// Reads the target's next entries from the runs.
+    pub(super) fn read_runs(&mut self) -> Result<Chunk, BuildError> {
+        let progress = &self.ahead;
         let mut merge = match self.merge.take() {
             Some(merge) => merge,
             None => Merge::new(&self.database, self.job.runs, progress.run_count, progress.last_entry.as_deref())?,
         };
-        let mut txn = self.begin_chunk();
-        let mut append = txn.begin_private_append(self.job.index.tree)?;
-        append.set_fill_percent(self.job.fill_factor);
         let mut last = progress.last_entry.clone();
-        let (mut rows, mut merged) = (0, false);
-        while rows < self.chunk_rows {
+        let mut list = EntryList::default();
+        let mut merged = false;
+        while list.ends.len() < self.chunk_rows && list.bytes.len() < CHUNK_BYTES {
             let Some((key, row)) = merge.next()? else {
                 merged = true;
                 break;
             };
-            if self.job.index.unique && self.is_passed_over(last.as_deref(), key)? {
-                continue;
+            if self.job.index.unique {
+                if self.is_passed_over(last.as_deref(), key)? {
+                    continue;
+                }
+                let kept = last.get_or_insert_default();
+                kept.clear();
+                kept.extend_from_slice(key);
             }
-            append.push(&mut txn, key, Row::inline(row))?;
-            let kept = last.get_or_insert_default();
-            kept.clear();
-            kept.extend_from_slice(key);
-            rows += 1;
+            list.push(key, row);
         }
-        append.finish(&mut txn)?;
-        self.job.progress.last_entry = last;
-        self.job.progress.rows_appended += rows as u64;
-        self.job.progress.merged = merged;
-        self.commit(txn)?;
         self.merge = Some(merge);
-        Ok(())
+        let rows = list.ends.len() as u64;
+        if let Some((key, _)) = list.each().last() {
+            self.ahead.last_entry = Some(key.to_vec());
+        }
+        self.ahead.rows_appended += rows;
+        self.ahead.merged = merged;
+        self.rows_read += rows;
+        let entries = if rows == 0 { Entries::Nothing } else { Entries::Merged(list) };
+        Ok(Chunk { entries, progress: self.ahead.clone() })
+    }
+
+    /// Appends them to the target.
+    pub(super) fn append_entries(&self, txn: &mut Txn, entries: &EntryList) -> Result<BulkAppend, BuildError> {
+        let mut append = txn.begin_private_append(self.job.index.tree)?;
+        append.set_fill_percent(self.job.fill_factor);
+        for (key, row) in entries.each() {
+            append.push(txn, key, Row::inline(row))?;
+        }
+        append.send_all(txn)?;
+        Ok(append)
     }
 
     /// Whether an entry of a unique index is left out: its own key is that of the entry before, and it ended meanwhile.

@@ -11,13 +11,20 @@
 //! record, so that what is there and what the record says never differ; between chunks nothing is open, and nothing pins
 //! the log.
 //!
+//! While one chunk is on its way to the device the next is read and put in order, and its commit is made durable by the
+//! flush of the chunk after it: nobody waits for a disk that has something to do meanwhile.
+//!
+//! ```text
+//! step n     read chunk n │ land chunk n-1: hung, recorded, committed │ write chunk n to its tree, send it on its way
+//! ```
+//!
 //! Why no snapshot is needed: writers that knew of the build leave the last word on every entry they touch in the side
 //! tree, and the target gets those words last. An entry that nobody touched since the build was announced reads the same
 //! at any moment. So each chunk scans what is committed as it goes.
 //!
-//! Invariants: 1. at most one chunk is done twice after a failure, [`OnlineOptions::chunk_rows`] rows (`begin` cuts off what
-//! an unfinished chunk left). 2. Resuming costs one descent a run and the chunks' remains, whatever was done before.
-//! 3. Memory is a chunk's rows and a leaf a run. 4. After [`OnlineBuild::catch_up_all`] under the caller's lock the
+//! Invariants: 1. at most [`OnlineOptions::redone_rows`] rows are done twice after a failure: a chunk that is being read, one
+//! on its way and one whose commit is not durable, each a third of it (`begin` cuts off what unfinished chunks left). 2. Resuming costs one descent a run and the chunks' remains, whatever was done before.
+//! 3. Memory is two chunks' rows, of [`CHUNK_BYTES`] each at most, and a leaf a run. 4. After [`OnlineBuild::catch_up_all`] under the caller's lock the
 //! target has exactly the table's entries.
 //!
 //! A chunk that the log has no room for is tried at half its size, down to [`CHUNK_ROWS_MIN`], before `LogFull` goes up.
@@ -38,36 +45,41 @@ mod tests;
 
 use crate::entries::EntryMaker;
 use crate::index_build::{BuildError, own_part};
-use merge::Merge;
+use merge::{EntryList, Merge};
 use std::sync::Arc;
 use thawdb_catalog::store::put_job;
 use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, key_text};
 use thawdb_storage::locks::Party;
-use thawdb_storage::{Database, StorageError, Txn};
+use thawdb_storage::sort::SortedRows;
+use thawdb_storage::{BulkAppend, Database, StorageError, Txn};
 use thawdb_types::SqlError;
 use thawdb_types::error::message;
 
-/// Rows of a chunk: what a failure may cost at most.
-pub const CHUNK_ROWS: usize = 100_000;
+/// Rows that a failure may cost at most.
+pub const REDONE_ROWS: usize = 100_000;
+/// Chunks that are under way at once.
+const CHUNKS_AT_ONCE: usize = 3;
+/// A chunk of wide rows ends when it has so many bytes.
+const CHUNK_BYTES: usize = 16 << 20;
 /// A chunk is not cut smaller: an extent's worth of rows.
 const CHUNK_ROWS_MIN: usize = 2_000;
 /// Runs merged at once, a leaf in memory for each.
-const RUNS_MAX: u32 = 16_384;
+const RUNS_MAX: u32 = 32_768;
 /// Words of the side tree applied in one transaction.
 const WORDS: usize = 10_000;
 
 /// How a build goes about it.
 #[derive(Debug, Clone)]
 pub struct OnlineOptions {
-    /// Rows of a chunk, at most [`CHUNK_ROWS`].
-    pub chunk_rows: usize,
+    /// Rows that a failure may cost, at most [`REDONE_ROWS`].
+    pub redone_rows: usize,
     /// Whose waits the chunks' locks belong to.
     pub party: Option<Party>,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        Self { chunk_rows: CHUNK_ROWS, party: None }
+        Self { redone_rows: REDONE_ROWS, party: None }
     }
 }
 
@@ -86,11 +98,40 @@ pub struct OnlineBuild {
     /// The table with the index to be as its last.
     table: Arc<TableDef>,
     rows_tree: thawdb_storage::TreeId,
+    /// As it is recorded.
     job: IndexJob,
     options: OnlineOptions,
+    /// Rows of a chunk, and how many they may be.
     chunk_rows: usize,
+    chunk_rows_max: usize,
     entries: EntryMaker,
+    /// How far has been read.
+    ahead: JobProgress,
+    flight: Option<Flight>,
     merge: Option<Merge>,
+    rows_read: u64,
+}
+
+/// What was read, in order, and where the operation is once it is written.
+struct Chunk {
+    entries: Entries,
+    progress: JobProgress,
+}
+
+enum Entries {
+    /// The end was met at once.
+    Nothing,
+    /// A run of this number.
+    Run(u32, SortedRows),
+    /// The target's next entries.
+    Merged(EntryList),
+}
+
+/// A chunk on its way to the device. The append goes before its transaction.
+struct Flight {
+    append: Option<BulkAppend>,
+    txn: Txn,
+    progress: JobProgress,
 }
 
 impl From<CatalogError> for BuildError {
@@ -120,7 +161,7 @@ impl OnlineBuild {
             txn.cut_off_above(job.index.tree, progress.last_entry.as_deref())?;
         }
         txn.commit()?;
-        let chunk_rows = options.chunk_rows.clamp(CHUNK_ROWS_MIN.min(options.chunk_rows), CHUNK_ROWS);
+        let chunk_rows = (options.redone_rows.min(REDONE_ROWS) / CHUNKS_AT_ONCE).max(1);
         Ok(Self {
             database: database.clone(),
             entries: EntryMaker::new(table, &shadow, index),
@@ -128,12 +169,16 @@ impl OnlineBuild {
             table: Arc::new(shadow),
             job: job.clone(),
             chunk_rows,
+            chunk_rows_max: chunk_rows,
             options,
+            ahead: job.progress.clone(),
+            flight: None,
             merge: None,
+            rows_read: 0,
         })
     }
 
-    /// How far it is.
+    /// How far it is: what is committed.
     pub fn progress(&self) -> &JobProgress {
         &self.job.progress
     }
@@ -148,42 +193,113 @@ impl OnlineBuild {
         self.job.percent(&self.job.progress)
     }
 
-    /// Does one chunk and commits it. `worked_ms` is what the operation's clock shows, to be written down with it.
+    /// Rows and entries read so far, whatever became of them.
+    pub fn rows_read(&self) -> u64 {
+        self.rows_read
+    }
+
+    /// Reads and sends one chunk, and commits the one before. `worked_ms` is what the operation's clock shows, to be
+    /// written down with it.
     ///
     /// # Errors
-    /// See the head of the module. The chunk is undone then; the build can be begun again from [`Self::job`].
+    /// See the head of the module. What did not commit is undone then; the build can be begun again from [`Self::job`].
     pub fn step(&mut self, worked_ms: u64) -> Result<Step, BuildError> {
-        self.job.progress.worked_ms = worked_ms;
-        let before = self.job.progress.clone();
+        self.ahead.worked_ms = worked_ms;
         loop {
-            let outcome = match (before.merging, before.merged) {
-                (false, _) => self.scan_chunk(),
-                (true, false) => self.merge_chunk(),
-                (true, true) => return Ok(if self.catch_up_some()? { Step::More } else { Step::Ready }),
-            };
-            let Err(error) = outcome else { return Ok(Step::More) };
-            self.job.progress.clone_from(&before);
-            // What was read from the runs is not in the target.
-            self.merge = None;
+            let Err(error) = self.next_chunk() else { break };
+            // What has been written on its own counts, if it can.
+            let _ = self.land();
+            self.go_back();
             let is_full = matches!(error, BuildError::Storage(StorageError::LogFull { .. }));
             if !is_full || self.chunk_rows <= CHUNK_ROWS_MIN {
                 return Err(error);
             }
             self.chunk_rows = (self.chunk_rows / 2).max(CHUNK_ROWS_MIN);
         }
+        if !(self.ahead.merged && self.flight.is_none()) {
+            return Ok(Step::More);
+        }
+        Ok(if self.catch_up_some()? { Step::More } else { Step::Ready })
+    }
+
+    /// Waits for what is on its way and makes everything so far durable.
+    ///
+    /// # Errors
+    /// Storage's; what did not commit is undone.
+    pub fn settle(&mut self) -> Result<(), BuildError> {
+        let landed = self.land();
+        if landed.is_err() {
+            self.go_back();
+        }
+        let store = self.database.store();
+        if let Some(log) = store.log() {
+            store.flush_log(log.end())?;
+        }
+        landed
+    }
+
+    fn next_chunk(&mut self) -> Result<(), BuildError> {
+        let chunk = match (self.ahead.merging, self.ahead.merged) {
+            (false, _) => Some(self.read_rows()?),
+            (true, false) => {
+                if self.merge.is_none() {
+                    // It looks for the runs and the target's last entry in the trees.
+                    self.land()?;
+                }
+                Some(self.read_runs()?)
+            }
+            (true, true) => None,
+        };
+        self.land()?;
+        chunk.map_or(Ok(()), |chunk| self.send(chunk))
+    }
+
+    /// Begins again behind what is committed.
+    fn go_back(&mut self) {
+        self.flight = None;
+        // What was read from the runs is not in the target.
+        self.merge = None;
+        self.ahead = JobProgress { worked_ms: self.ahead.worked_ms, ..self.job.progress.clone() };
+    }
+
+    /// Writes a chunk to its tree and sends it on its way.
+    fn send(&mut self, chunk: Chunk) -> Result<(), BuildError> {
+        let mut txn = self.begin_chunk();
+        // The flush of the next chunk makes the commit durable; `settle` does for the last.
+        txn.set_delayed_durability(true);
+        let append = match chunk.entries {
+            Entries::Nothing => None,
+            Entries::Run(run, sorted) => Some(self.append_run(&mut txn, run, sorted)?),
+            Entries::Merged(entries) => Some(self.append_entries(&mut txn, &entries)?),
+        };
+        self.flight = Some(Flight { append, txn, progress: chunk.progress });
+        Ok(())
+    }
+
+    /// Waits for the chunk that is on its way, and commits it with the job's record.
+    fn land(&mut self) -> Result<(), BuildError> {
+        let Some(Flight { append, mut txn, progress }) = self.flight.take() else { return Ok(()) };
+        if let Some(append) = append {
+            append.finish(&mut txn)?;
+        }
+        self.commit(txn, progress)
     }
 
     fn begin_chunk(&self) -> Txn {
         begin_txn(&self.database, &self.options)
     }
 
-    /// Commits a chunk with the job's record.
-    fn commit(&mut self, mut txn: Txn) -> Result<(), BuildError> {
-        put_job(&mut txn, &self.job)?;
-        txn.commit()?;
-        // After a chunk that was cut short, the next may be longer again.
-        self.chunk_rows = (self.chunk_rows * 2).min(self.options.chunk_rows.min(CHUNK_ROWS));
-        Ok(())
+    /// Commits a transaction with the job's record.
+    fn commit(&mut self, mut txn: Txn, progress: JobProgress) -> Result<(), BuildError> {
+        let before = std::mem::replace(&mut self.job.progress, progress);
+        let committed = put_job(&mut txn, &self.job).map_err(BuildError::from).and_then(|()| Ok(txn.commit()?));
+        if committed.is_err() {
+            self.job.progress = before;
+        } else {
+            // After a chunk that was cut short, the next may be longer again.
+            self.chunk_rows = (self.chunk_rows * 2).min(self.chunk_rows_max);
+        }
+        committed
     }
 
     fn index(&self) -> usize {

@@ -1,12 +1,13 @@
 //! A chunk of the scan: rows behind the last one read become a sorted run.
 
-use super::{CHUNK_ROWS, OnlineBuild, RUNS_MAX, too_many_runs};
+use super::{CHUNK_BYTES, Chunk, Entries, OnlineBuild, RUNS_MAX, too_many_runs};
 use crate::index_build::BuildError;
 use std::ops::Bound;
 use std::path::PathBuf;
 use thawdb_catalog::sort_row::unpack;
-use thawdb_storage::sort::{ExternalSort, SortOptions};
-use thawdb_storage::{KeyRange, Row, RowBlock, ScanDirection};
+use thawdb_storage::page::PAGE_BYTES;
+use thawdb_storage::sort::{ExternalSort, SortOptions, SortedRows};
+use thawdb_storage::{BulkAppend, KeyRange, ReadView, Row, RowBlock, ScanDirection, Txn};
 use thawdb_types::error::message;
 use thawdb_types::row::INLINE_BYTES_MAX;
 
@@ -14,14 +15,14 @@ use thawdb_types::row::INLINE_BYTES_MAX;
 const LEAF_ROWS_MAX: usize = 1_024;
 
 impl OnlineBuild {
-    pub(super) fn scan_chunk(&mut self) -> Result<(), BuildError> {
+    /// Reads rows behind the last one read, and orders their entries.
+    pub(super) fn read_rows(&mut self) -> Result<Chunk, BuildError> {
         let view = self.database.read_view(None);
-        let start = self.job.progress.scan_after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let start = self.ahead.scan_after.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let mut scan = view.scan(self.rows_tree, KeyRange { start, end: Bound::Unbounded }, ScanDirection::Forward)?;
         let (mut blocks, mut rows) = (Vec::new(), 0);
         let mut at_end = false;
-        let rows_max = self.chunk_rows.clamp(1, CHUNK_ROWS);
-        while rows == 0 || rows + LEAF_ROWS_MAX <= rows_max {
+        while rows == 0 || rows + LEAF_ROWS_MAX <= self.chunk_rows && blocks.len() < CHUNK_BYTES / PAGE_BYTES {
             let Some(block) = scan.next_block()? else {
                 at_end = true;
                 break;
@@ -29,29 +30,33 @@ impl OnlineBuild {
             rows += block.len();
             blocks.push(std::mem::take(block));
         }
-        let mut txn = self.begin_chunk();
+        let mut entries = Entries::Nothing;
         if rows > 0 {
-            self.write_run(&mut txn, &blocks, &view)?;
+            entries = Entries::Run(self.ahead.run_count, self.ordered(&blocks, &view)?);
             let last: &RowBlock = blocks.last().expect("rows lie in blocks");
-            self.job.progress.scan_after = Some(last.key(last.len() - 1).to_vec());
-            self.job.progress.rows_scanned += rows as u64;
+            self.ahead.scan_after = Some(last.key(last.len() - 1).to_vec());
+            self.ahead.rows_scanned += rows as u64;
+            self.ahead.run_count += 1;
+            self.rows_read += rows as u64;
         }
-        self.job.progress.merging = at_end;
-        self.commit(txn)
+        self.ahead.merging = at_end;
+        Ok(Chunk { entries, progress: self.ahead.clone() })
     }
 
-    /// Sorts the entries of `blocks` and appends them as the next run.
-    fn write_run(&mut self, txn: &mut thawdb_storage::Txn, blocks: &[RowBlock], view: &thawdb_storage::ReadView) -> Result<(), BuildError> {
-        let run = self.job.progress.run_count;
-        if run >= RUNS_MAX {
+    fn ordered(&mut self, blocks: &[RowBlock], view: &ReadView) -> Result<SortedRows, BuildError> {
+        if self.ahead.run_count >= RUNS_MAX {
             return Err(too_many_runs().into());
         }
-        // A chunk is bounded by its rows: the sort never spills.
+        // A chunk is bounded: the sort never spills.
         let options = SortOptions { memory_bytes_max: usize::MAX, temp_folder: PathBuf::new(), stable: false };
         let mut sort = ExternalSort::new(self.database.store().env().clone(), options);
         let table = self.table.clone();
         self.entries.each(&table, blocks, view, 0, &mut |key, payload| Ok(sort.push(key, payload)?))?;
-        let mut sorted = sort.finish()?;
+        Ok(sort.finish()?)
+    }
+
+    /// Appends ordered entries as a run.
+    pub(super) fn append_run(&self, txn: &mut Txn, run: u32, mut sorted: SortedRows) -> Result<BulkAppend, BuildError> {
         let mut append = txn.begin_private_append(self.job.runs)?;
         append.force_pages();
         let mut key = run.to_be_bytes().to_vec();
@@ -69,8 +74,7 @@ impl OnlineBuild {
             }
             append.push(txn, &key, Row::inline(inline))?;
         }
-        append.finish(txn)?;
-        self.job.progress.run_count += 1;
-        Ok(())
+        append.send_all(txn)?;
+        Ok(append)
     }
 }

@@ -147,6 +147,18 @@ impl Store {
         Ok(busy)
     }
 
+    /// What a long writer does between two of its steps: nothing while the background keeps up, and a turn of it where that
+    /// is behind or does not run. Unlike a turn it does not wait for the log's flush, which device threads do for bulk work.
+    pub(crate) fn keep_up(&self) -> Result<(), StorageError> {
+        let Some(log) = self.log() else { return Ok(()) };
+        let log_bytes_max = (2 * CHECKPOINT_LOG_BYTES).min(log.space().size_bytes / CHECKPOINT_LOG_SHARE);
+        let is_behind = self.log_bytes_since_checkpoint() > log_bytes_max
+            || self.dirty.len() > self.pool().frame_count() / DIRTY_SHARE * 2
+            || log.is_pressed() && log.checkpoint_helps()
+            || self.is_log_held();
+        if is_behind { self.background_turn().map(drop) } else { Ok(()) }
+    }
+
     /// Sets how long redo after a crash may take (TARGET_RECOVERY_TIME); 0 leaves it to the log's size alone.
     pub fn set_target_recovery_s(&self, seconds: u32) {
         // Relaxed, as below: a setting, read at the next turn.
