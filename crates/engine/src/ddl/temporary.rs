@@ -64,7 +64,7 @@ pub(crate) fn declare_table(interpreter: &mut Interpreter<'_, '_>, node: &Declar
     interpreter.transactional(|this| {
         let session = &mut *this.session;
         let mut new = describe(session, &node.variable.name, &node.body)?;
-        crate::ddl::table::refuse_rules(session, &new.rules)?;
+        crate::ddl::table::refuse_rules(session, &node.variable.name, &new.rules)?;
         let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
         name_defaults(&mut new, id);
         let open = session.storage_of(TEMPDB_ID)?;

@@ -117,7 +117,7 @@ fn a_rotten_page_is_repaired_or_refused_and_all_else_goes_on() {
 #[test]
 fn lost_and_misdirected_writes_are_found_while_the_database_is_open() {
     let mut restored = 0;
-    for seed in 0..8 {
+    for seed in 0..12 {
         let simulation = Simulation::new(SimOptions::new(seed));
         let trees = two_trees(&simulation);
         let storage = storage(&simulation);

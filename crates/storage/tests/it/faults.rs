@@ -86,7 +86,7 @@ impl Faulty {
         }
         match (trouble, outcome) {
             (_, Ok(())) | (Trouble::Error, Err(StorageError::Io(_) | StorageError::Poisoned)) => {}
-            (Trouble::Full, Err(StorageError::FileFull | StorageError::LogFull { .. })) => {
+            (Trouble::Full, Err(StorageError::FileFull { .. } | StorageError::LogFull { .. })) => {
                 // Nothing else is wrong: it goes on where it is.
                 let outcome = self.run.settle(database).and_then(|()| self.run.work(database, 10));
                 self.told(outcome, false)?;

@@ -72,10 +72,8 @@ impl Binder<'_> {
         schema: &[ast::RowsetColumn],
         alias: Option<&ast::Alias>,
     ) -> Result<BoundTable, SqlError> {
-        if schema.is_empty()
-            && let Some((function, database, home)) = self.find_user_function(name)?
-        {
-            return self.bind_user_rows(&function, (database, &home), name, arguments, alias);
+        if let Some((function, database, owner)) = self.find_user_function(name)? {
+            return self.bind_user_rows(&function, (database, &owner), name, arguments, alias);
         }
         let mut bound = Vec::with_capacity(arguments.len());
         for argument in arguments {
