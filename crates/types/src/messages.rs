@@ -460,6 +460,7 @@ catalogue! {
     3606 10 1 ARITHMETIC_OVERFLOW_OCCURRED "Arithmetic overflow occurred."
     3607 10 1 DIVISION_BY_ZERO_OCCURRED "Division by zero occurred."
     3609 16 1 TRANSACTION_ENDED_IN_TRIGGER "The transaction ended in the trigger. The batch has been aborted."
+    3612 10 1 STATISTICS_TIME_EXECUTION "%hs SQL Server Execution Times:%hs   CPU time = %lu ms,  elapsed time = %lu ms."
     3613 10 1 STATISTICS_TIME_PARSE "SQL Server parse and compile time: %hs   CPU time = %lu ms, elapsed time = %lu ms."
     3615 10 1 STATISTICS_IO "Table '%.*ls'. Scan count %d, logical reads %d, physical reads %d, page server reads %d, read-ahead reads %d, page server read-ahead reads %d, lob logical reads %d, lob physical reads %d, lob page server reads %d, lob read-ahead reads %d, lob page server read-ahead reads %d."
     3616 16 1 ERROR_IN_TRIGGER "An error was raised during trigger execution. The batch has been aborted and the user transaction, if any, has been rolled back."

@@ -37,8 +37,14 @@ impl Interpreter<'_, '_> {
             return self.show_plan(statement, &plan);
         }
         self.transactional(|this| {
+            let watch = this.stopwatch();
             let plan = this.plan_and_lock(statement)?;
-            this.run_plan(&plan, at_cursor(statement))
+            this.tell_compile_time(watch);
+            let watch = this.stopwatch();
+            this.run_plan(&plan, at_cursor(statement))?;
+            this.tell_reads();
+            this.tell_execution_time(watch);
+            Ok(())
         })
     }
 
@@ -238,7 +244,11 @@ impl Interpreter<'_, '_> {
 
     fn drain(&mut self, node: &Node) -> Result<u64, Failure> {
         let mut execution = exec::run(node, self.session)?;
+        if self.session.options.statistics_io {
+            execution.count_reads();
+        }
         execution.drain(self.session)?;
+        self.note_reads(&execution);
         self.send_infos();
         Ok(execution.rows_affected())
     }
@@ -249,10 +259,14 @@ impl Interpreter<'_, '_> {
             return Ok(0);
         }
         let mut execution = exec::run(node, self.session)?;
+        if self.session.options.statistics_io {
+            execution.count_reads();
+        }
         while let Some(batch) = execution.next(self.session)? {
             self.send_infos();
             self.out.rows(&batch.into())?;
         }
+        self.note_reads(&execution);
         self.send_infos();
         Ok(execution.rows_affected())
     }

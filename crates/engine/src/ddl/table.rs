@@ -15,7 +15,7 @@ use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, ObjectId, SchemaId, TableDef};
 use thawdb_storage::{TreeSpec, Txn};
 use thawdb_tsql::ast::{ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
-use thawdb_types::SqlError;
+use thawdb_types::{SqlError, SqlType};
 
 /// A table as its clauses describe it, before it has numbers and trees.
 pub(crate) struct NewTable {
@@ -114,11 +114,30 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
     let indexes = describe_indexes(&reader, body, &columns)?;
     let mut new = NewTable { name: name.to_owned(), columns: definitions, indexes, default_names, filegroup: None, rules: rules_of(body) };
     check_column_names(&new)?;
+    check_row_size(&new)?;
     if new.columns.iter().filter(|c| c.identity.is_some()).count() > 1 {
         return Err(message(2744, &[&name]));
     }
     check_keys(&mut new, &columns)?;
     Ok(new)
+}
+
+/// Bytes of a row in a page.
+const ROW_BYTES_MAX: usize = 8_060;
+
+/// 1701 if the columns of fixed length alone are longer than a row may be.
+fn check_row_size(new: &NewTable) -> Result<(), SqlError> {
+    let bytes = |column: &ColumnDef| match column.sql_type {
+        SqlType::Char { length, .. } | SqlType::Binary { length } => usize::from(length),
+        SqlType::NChar { length, .. } => 2 * usize::from(length),
+        SqlType::Bit => 0,
+        other => other.fixed_bytes().unwrap_or(0),
+    };
+    let bits = new.columns.iter().filter(|column| column.sql_type == SqlType::Bit).count();
+    // A row's header, the count of its columns, and a bit for each that says whether it is NULL.
+    let overhead = 6 + new.columns.len().div_ceil(8);
+    let least = overhead + bits.div_ceil(8) + new.columns.iter().map(bytes).sum::<usize>();
+    if least > ROW_BYTES_MAX { Err(message(1701, &[&new.name, &least, &overhead, &ROW_BYTES_MAX])) } else { Ok(()) }
 }
 
 fn check_column_names(new: &NewTable) -> Result<(), SqlError> {

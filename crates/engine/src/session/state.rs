@@ -28,6 +28,7 @@ use std::time::Duration;
 use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
+use thawdb_query::exec::TableReads;
 use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Party, Resource};
 use thawdb_storage::{ReadView, StorageError};
 use thawdb_types::SqlError;
@@ -66,6 +67,8 @@ pub(crate) struct SessionState {
     /// Keeps the current database from being dropped.
     pub(crate) database_owner: LockOwner,
     statement_locks: Vec<Resource>,
+    /// What plans of the running statement have read, for SET STATISTICS IO.
+    pub(crate) statement_reads: Vec<TableReads>,
     /// Informational messages raised by the running statement, not yet sent.
     pub(crate) infos: Vec<SqlError>,
     pub(crate) views: Mutex<BTreeMap<i32, ReadView>>,
@@ -112,6 +115,7 @@ impl SessionState {
             in_function: 0,
             changes: Changes::default(),
             statement_locks: Vec::new(),
+            statement_reads: Vec::new(),
             infos: Vec::new(),
             views: Mutex::new(&VIEWS, BTreeMap::new()),
             now_ticks: 0,

@@ -51,6 +51,8 @@ pub struct CxState<'p> {
     /// Bytes of memory that operators hold now, as they account for it, and the most there was at once.
     memory_bytes: usize,
     memory_bytes_peak: usize,
+    /// What has been read of each table, if somebody wants to know.
+    pub reads: Option<Box<crate::exec::counted::ReadAccount>>,
     /// Bytes written to files for want of memory.
     pub spilled_bytes: u64,
 }

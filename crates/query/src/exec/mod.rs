@@ -22,6 +22,7 @@ mod assignment;
 mod bulk_insert;
 mod changed_rows;
 mod concatenate;
+mod counted;
 mod decode;
 mod delete;
 mod distinct;
@@ -63,6 +64,8 @@ pub(crate) use crate::eval::convert_scalar;
 pub use batch::{BATCH_ROWS, Rows};
 pub use bulk_insert::{BulkInsert, BulkTarget};
 pub(crate) use correlation::is_row_independent;
+use counted::Counted;
+pub use counted::{ReadAccount, TableReads};
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
 pub use thawdb_types::Batch;
@@ -158,6 +161,16 @@ impl<'p> Execution<'p> {
         (self.state.spilled_bytes, self.state.memory_bytes_peak())
     }
 
+    /// Keeps an account of the pages read from here on (SET STATISTICS IO).
+    pub fn count_reads(&mut self) {
+        self.state.reads = Some(Box::default());
+    }
+
+    /// The account, if one is kept.
+    pub fn reads(&self) -> Option<&ReadAccount> {
+        self.state.reads.as_deref()
+    }
+
     /// Columns of the batches.
     pub fn columns(&self) -> &'p [OutputColumn] {
         &self.plan.columns
@@ -233,14 +246,21 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
 /// The operators that touch tables.
 fn build_stored(node: &Node) -> BoxOperator<'_> {
     match &node.kind {
-        NodeKind::TableScan { .. } => Box::new(table_scan::TableScan::new(scan_spec(node).expect("the node is a scan"))),
+        NodeKind::TableScan { table, .. } => {
+            let spec = scan_spec(node).expect("the node is a scan");
+            let scans = u64::from(!spec.is_one_row());
+            Box::new(Counted::new(table_scan::TableScan::new(spec), table, scans))
+        }
         NodeKind::Insert { table, input, targets, defaults, output } => {
-            Box::new(insert::Insert::new(input, insert::InsertSpec { table, targets, defaults }, output))
+            let insert = insert::Insert::new(input, insert::InsertSpec { table, targets, defaults }, output);
+            Box::new(Counted::new(insert, table, 0))
         }
         NodeKind::Update { table, input, assignments, old_columns, output } => {
-            Box::new(update::Update::new(table, input, assignments, old_columns, output))
+            Box::new(Counted::new(update::Update::new(table, input, assignments, old_columns, output), table, 0))
         }
-        NodeKind::Delete { table, input, old_columns, output } => Box::new(delete::Delete::new(table, input, old_columns, output)),
+        NodeKind::Delete { table, input, old_columns, output } => {
+            Box::new(Counted::new(delete::Delete::new(table, input, old_columns, output), table, 0))
+        }
         _ => unreachable!("only nodes that touch tables come here"),
     }
 }
