@@ -7,6 +7,7 @@
 //! ```
 
 pub(crate) mod catalog;
+pub(crate) mod rename;
 pub(crate) mod texts;
 
 use crate::api::parameter::Parameter;
@@ -30,6 +31,8 @@ pub(crate) enum Procedure {
     Catalog(&'static CatalogProcedure),
     /// sp_flush_log: makes commits with delayed durability durable.
     FlushLog,
+    /// sp_rename.
+    Rename,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -44,7 +47,7 @@ pub(crate) struct Returned {
 }
 
 /// Procedures that exist in SQL Server and whose absence is told by name.
-const REFUSED: [&str; 14] = [
+const REFUSED: [&str; 13] = [
     "sp_cursor",
     "sp_cursoropen",
     "sp_cursorprepare",
@@ -55,7 +58,6 @@ const REFUSED: [&str; 14] = [
     "sp_cursoroption",
     "sp_cursorclose",
     "sp_prepexecrpc",
-    "sp_rename",
     "sp_addmessage",
     "sp_getapplock",
     "sp_releaseapplock",
@@ -75,6 +77,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     let bare = name.name.text.to_ascii_lowercase();
     if bare == "sp_flush_log" {
         return Some(Procedure::FlushLog);
+    }
+    if bare == "sp_rename" {
+        return Some(Procedure::Rename);
     }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
@@ -116,6 +121,7 @@ pub(crate) fn call(
             store.flush_log(end).map_err(|error| session.storage_failure(session.database.id, error))?;
             Ok(Returned::default())
         }
+        Procedure::Rename => rename::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }
