@@ -16,6 +16,7 @@ use crate::ddl::rewrite::{Source, quoted, rewrite};
 use crate::ddl::{catalog_error, change_catalog};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
+use crate::session::state::SessionState;
 use crate::storage_error::internal;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, TableDef};
@@ -84,7 +85,7 @@ fn dependents(
         let own = constraint.table == table.id;
         let uses = match (&constraint.kind, &constraint.foreign_key) {
             (ConstraintKind::Default(column), _) => own && *column == id,
-            (ConstraintKind::Check, _) => own && !binds(interpreter, constraint, &without),
+            (ConstraintKind::Check, _) => own && !binds(session, constraint, &without),
             (_, Some(key)) => (own && key.columns.contains(&id)) || (key.referenced == table.id && key.referenced_columns.contains(&id)),
             _ => false,
         };
@@ -97,11 +98,20 @@ fn dependents(
     Ok(found)
 }
 
+/// Whether a CHECK of the table means nothing without the column at `position`.
+pub(crate) fn checks_without(session: &SessionState, open: &OpenDatabase, table: &TableDef, position: usize) -> bool {
+    let mut without = table.clone();
+    without.columns.remove(position);
+    let without = Arc::new(without);
+    let Some(definitions) = session.definitions(open.id) else { return false };
+    definitions.constraints_of(table.id).any(|constraint| !binds(session, constraint, &without))
+}
+
 /// Whether a CHECK still means something over `table`.
-fn binds(interpreter: &Interpreter<'_, '_>, constraint: &ConstraintDef, table: &Arc<TableDef>) -> bool {
+fn binds(session: &SessionState, constraint: &ConstraintDef, table: &Arc<TableDef>) -> bool {
     let Some(check) = &constraint.check else { return true };
     let Ok(condition) = parse_expr(&check.definition, &ParseOptions::default()) else { return false };
-    bind_row_condition(&condition, table, &CompileCx { session: interpreter.session, step: 0 }).is_ok()
+    bind_row_condition(&condition, table, &CompileCx { session, step: 0 }).is_ok()
 }
 
 fn refuse_dependents(

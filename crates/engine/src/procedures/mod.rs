@@ -9,6 +9,7 @@
 
 pub(crate) mod applock;
 pub(crate) mod catalog;
+pub(crate) mod rename;
 pub(crate) mod texts;
 
 use crate::api::parameter::Parameter;
@@ -35,6 +36,8 @@ pub(crate) enum Procedure {
     ApplicationLock(LockProcedure),
     /// sp_flush_log: makes commits with delayed durability durable.
     FlushLog,
+    /// sp_rename.
+    Rename,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -49,7 +52,7 @@ pub(crate) struct Returned {
 }
 
 /// Procedures that exist in SQL Server and whose absence is told by name.
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 11] = [
     "sp_cursor",
     "sp_cursoropen",
     "sp_cursorprepare",
@@ -60,7 +63,6 @@ const REFUSED: [&str; 12] = [
     "sp_cursoroption",
     "sp_cursorclose",
     "sp_prepexecrpc",
-    "sp_rename",
     "sp_addmessage",
 ];
 
@@ -81,6 +83,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     }
     if let Some(procedure) = LockProcedure::of(&bare) {
         return Some(Procedure::ApplicationLock(procedure));
+    }
+    if bare == "sp_rename" {
+        return Some(Procedure::Rename);
     }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
@@ -123,6 +128,7 @@ pub(crate) fn call(
             store.flush_log(end).map_err(|error| session.storage_failure(session.database.id, error))?;
             Ok(Returned::default())
         }
+        Procedure::Rename => rename::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }
