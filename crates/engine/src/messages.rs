@@ -9,9 +9,19 @@ use thawdb_types::error::format_text;
 /// (number, severity, text), rising by number: [`find`] searches by halves.
 const CATALOGUE: &[(i32, u8, &str)] = &[
     (179, 15, "Cannot use the OUTPUT option when passing a constant to a stored procedure."),
+    (
+        608,
+        16,
+        "No catalog entry found for partition ID %I64d in database %d. The metadata is inconsistent. Run DBCC CHECKDB to check for a metadata corruption.",
+    ),
     (1999, 16, "Column '%.*ls' in table '%.*ls' is of a type that is invalid for use as included column in an index."),
     (2501, 16, "Cannot find a table or object with the name \"%.*ls\". Check the system catalog."),
     (2560, 16, "Parameter %d is incorrect for this DBCC statement."),
+    (
+        2570,
+        16,
+        "Page %S_PGID, slot %d in object ID %d, index ID %d, partition ID %I64d, alloc unit ID %I64d (type \"%.*ls\"). Column \"%.*ls\" value is out of range for data type \"%.*ls\".  Update column to a legal value.",
+    ),
     (2571, 14, "User '%.*ls' does not have permission to run %ls."),
     (2755, 16, "SETERROR and severity are not consistent."),
     (2759, 16, "CREATE SCHEMA failed due to previous errors."),
@@ -26,9 +36,26 @@ const CATALOGUE: &[(i32, u8, &str)] = &[
     (5169, 16, "FILEGROWTH cannot be greater than MAXSIZE for file '%.*ls'."),
     (6101, 16, "Session ID %d is not valid."),
     (
+        8646,
+        21,
+        "Unable to find index entry in index ID %d, of table %d, in database '%.*ls'. The indicated index is corrupt or there is a problem with the current update plan. Run DBCC CHECKDB or DBCC CHECKTABLE. If the problem persists, contact product support.",
+    ),
+    (8904, 16, "Extent %S_PGID in database ID %d is allocated by more than one allocation object."),
+    (
+        8933,
+        16,
+        "Table error: Object ID %d, index ID %d, partition ID %I64d, alloc unit ID %I64d (type %.*ls). The low key value on page %S_PGID (level %d) is not >= the key value in the parent %S_PGID slot %d.",
+    ),
+    (
         8946,
         16,
         "Table error: Allocation page %S_PGID has invalid %ls page header values. Type is %d. Check type, alloc unit ID and page ID on the page.",
+    ),
+    (8954, 16, "%.*ls found %d allocation errors and %d consistency errors not associated with any single object."),
+    (
+        8970,
+        16,
+        "Row error: Object ID %d, index ID %d, partition ID %I64d, alloc unit ID %I64d (type %.*ls), page ID %S_PGID, row ID %d. Column '%.*ls' was created NOT NULL, but is NULL in the row.",
     ),
     (15048, 16, "Valid values of the database compatibility level are 100, 110, 120, 130, 140, 150, or 160."),
     (

@@ -50,6 +50,8 @@ pub(crate) fn plain(database: &str, error: StorageError) -> SqlError {
         }
         StorageError::Io(error) => device(&error, database),
         StorageError::Poisoned => message(9001, &[&database]),
+        StorageError::NoTree(tree) => message(608, &[&tree.0, &0]),
+        StorageError::NoEntry(_) => message(8646, &[&0, &0, &database]),
         StorageError::NotFound(what) => internal(format!("{what} not found in database {database}")),
         StorageError::Bug(what) => internal(what),
     }
@@ -107,6 +109,11 @@ pub(crate) fn named(database: &OpenDatabase, tables: &thawdb_catalog::Catalog, s
             let file = database.storage.store().file(page.file).map(|file| file.spec().path.clone()).ok();
             let page = format!("({}:{})", page.file, page.page);
             message(824, &[detail, &"read", &page, &database.id.0, &offset, &file.unwrap_or_default().display()])
+        }
+        StorageError::NoTree(tree) => message(608, &[&tree.0, &database.id.0]),
+        StorageError::NoEntry(tree) => {
+            let (index, table) = find_tree(tables, tree).map_or((0, 0), |(table, index)| (index.id.0, table.id.0));
+            message(8646, &[&index, &table, &database.name()])
         }
         other => plain(&database.name(), other),
     }

@@ -11,6 +11,6 @@ pub mod index_build;
 pub mod online;
 
 pub use backup::{BackupMedium, BackupOf};
-pub use check::{IndexCheck, IndexFinding, TableCheck, check_table};
+pub use check::{ColumnFinding, IndexCheck, IndexFinding, TableCheck, check_indexes, check_table};
 pub use index_build::{BuildError, BuildPhase, BuildProgress, IndexBuild, IndexBuildOptions};
 pub use online::{OnlineBuild, OnlineOptions, Step};

@@ -135,7 +135,7 @@ impl Database {
             match self.tree(tree, 0) {
                 Ok(info) => self.tidy_leaf(&info, page)?,
                 // The tree is gone, and its leaves with it.
-                Err(StorageError::NotFound(_)) => {}
+                Err(StorageError::NoTree(_)) => {}
                 Err(error) => return Err(error),
             }
             settled.leaves.pop();
@@ -174,7 +174,7 @@ impl Database {
         let Some((tree, refs)) = self.cleaner.queue.lock().large.pop() else { return Ok(false) };
         let info = match self.tree(tree, 0) {
             Ok(info) => info,
-            Err(StorageError::NotFound(_)) => {
+            Err(StorageError::NoTree(_)) => {
                 // The tree is gone, or will be, and its parts with it.
                 let mut mini = Mini::begin(&self.store, TxnId(0)).finishing();
                 mini.hold_parts(tree, &refs);

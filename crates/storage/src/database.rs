@@ -309,7 +309,7 @@ impl Database {
 
     /// The tree with this id, as transaction `own` (0 for none) may use it.
     pub(crate) fn tree(&self, tree: TreeId, own: u64) -> Result<Arc<TreeInfo>, StorageError> {
-        let absent = || StorageError::NotFound(format!("{tree:?}"));
+        let absent = || StorageError::NoTree(tree);
         let cached = self.trees.read().get(&tree.0).cloned();
         let info = match cached {
             Some(info) => info,

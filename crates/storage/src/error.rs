@@ -68,7 +68,11 @@ pub enum StorageError {
     Io(DeviceError),
     /// A log write failed earlier: the database refuses writes until it is opened again.
     Poisoned,
-    /// No such tree, database or file.
+    /// No such tree, or not any more (608, unless the asker knows better).
+    NoTree(TreeId),
+    /// An index lacks the entry of a row that is being changed (8646).
+    NoEntry(TreeId),
+    /// No such database or file.
     NotFound(String),
     /// Our own mistake, caught before it reached data.
     Bug(String),

@@ -345,7 +345,7 @@ fn ensure_unit(database: &Database, info: &TreeInfo) -> Result<Unit, StorageErro
         return Ok(unit);
     }
     let view = Slotted(mini.page(leaf));
-    let slot = view.search(&key).map_err(|_| StorageError::NotFound(format!("{:?}", info.id)))?;
+    let slot = view.search(&key).map_err(|_| StorageError::NoTree(info.id))?;
     let entry = view.entry(slot);
     let at = u16::try_from(entry.encoded_bytes() - entry.payload.len() + LARGE_UNIT_AT).expect("an entry is shorter than a page");
     let spec = UnitSpec { tree: info.id, object_id: info.object_id, index_id: info.index_id, filegroup: info.filegroup };

@@ -306,6 +306,11 @@ impl<'s> Mini<'s> {
         let mut used_after = BTreeMap::new();
         for (map, ops) in map_ops(&self.reserved.changes) {
             let handle = self.latch(map)?;
+            let page_type = header::page_type(self.page(handle));
+            if !matches!(page_type, Some(PageType::Gam | PageType::Pfs | PageType::Iam)) {
+                // Another page lies here, whole: a write went astray, or a chain of maps is older than the page.
+                return Err(crate::page::checksum::damage(map, format!("expected a map, found {page_type:?}")));
+            }
             for op in ops {
                 self.apply(handle, op)?;
             }

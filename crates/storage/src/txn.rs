@@ -240,13 +240,13 @@ impl Txn {
         let dropped = self.open_tree(tree, LockMode::X)?;
         let info = self.trees[dropped].info.clone();
         if info.kind != UnitKind::Tree || tree.0 < Database::FIRST_FREE_TREE {
-            return Err(StorageError::NotFound(format!("{tree:?}")));
+            return Err(StorageError::NoTree(tree));
         }
         let place = self.open_tree(Database::UNITS_TREE, LockMode::IX)?;
         // The ghost keeps the row: whoever frees the pages after a crash reads there which.
         match self.change_in(place, &unit_key(tree), Change::Delete, &info.encode(), &[], None)? {
             Changed::Done => {}
-            Changed::Duplicate | Changed::Missing | Changed::GapUnlocked => return Err(StorageError::NotFound(format!("{tree:?}"))),
+            Changed::Duplicate | Changed::Missing | Changed::GapUnlocked => return Err(StorageError::NoTree(tree)),
         }
         info.set_dropped_by(me.0);
         self.undo.tree_dropped(tree);

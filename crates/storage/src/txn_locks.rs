@@ -211,7 +211,7 @@ impl Txn {
             }
         };
         if me != 0 && self.trees[place].info.dropped_by() == me {
-            return Err(StorageError::NotFound(format!("{tree:?}")));
+            return Err(StorageError::NoTree(tree));
         }
         Ok(place)
     }

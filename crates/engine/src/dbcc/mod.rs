@@ -7,6 +7,7 @@
 
 mod check;
 mod flags;
+mod identity;
 mod log;
 mod page;
 mod shrink;
@@ -27,9 +28,9 @@ use thawdb_types::column::array_from_scalars;
 pub(crate) fn run(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) -> Result<(), Failure> {
     let quiet = node.options.iter().any(|option| option.name == "NO_INFOMSGS");
     match node.name.as_str() {
-        "CHECKDB" | "CHECKALLOC" | "CHECKCATALOG" => check::check_database(interpreter, node, quiet)?,
-        "CHECKTABLE" => check::check_one(interpreter, node, quiet)?,
-        "CHECKIDENT" => check::check_identity(interpreter, node, quiet)?,
+        "CHECKDB" | "CHECKALLOC" | "CHECKCATALOG" => check::check_database(interpreter, node)?,
+        "CHECKTABLE" => check::check_one(interpreter, node)?,
+        "CHECKIDENT" => identity::check_identity(interpreter, node, quiet)?,
         "TRACEON" | "TRACEOFF" => flags::change(interpreter, node)?,
         "TRACESTATUS" => flags::status(interpreter, node)?,
         "SQLPERF" => log::performance(interpreter, node)?,

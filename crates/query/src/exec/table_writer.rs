@@ -208,7 +208,7 @@ impl TableWriter {
     }
 
     fn delete_entry(&self, txn: &mut Txn, tree: TreeId, entry: &[u8]) -> Result<(), WriteError> {
-        if txn.delete(tree, entry)? { Ok(()) } else { Err(StorageError::Bug("an index has no entry for a row".into()).into()) }
+        if txn.delete(tree, entry)? { Ok(()) } else { Err(StorageError::NoEntry(tree).into()) }
     }
 
     /// Replaces rows whose keys stay what they are. `changed` are the table columns that may differ.
@@ -266,7 +266,7 @@ impl TableWriter {
             if old_own.key(row) == new_own.key(row) {
                 return match with_row(bytes, |r| txn.update(tree, &entry, r))? {
                     true => Ok(()),
-                    false => Err(StorageError::Bug("an index has no entry for a row".into()).into()),
+                    false => Err(StorageError::NoEntry(tree).into()),
                 };
             }
             self.delete_entry(txn, tree, &entry)?;

@@ -8,15 +8,17 @@
 //! the last child of a parent stays, so no inner node is ever empty.
 //!
 //! Invariants: 1. a leaf is unlinked only while empty and exclusively latched with its parent and both neighbours.
-//! 2. Who still has its page id finds an empty leaf of this tree that names its old neighbours, or another page.
+//! 2. The first child's key stays, whoever the first child is: keys below it would else be split off in
+//! wrong order. 3. Who still has its page id finds an empty leaf of this tree that names its old neighbours, or another page.
 //! Latches: path, left, leaf, right. Failure: nothing is changed.
 
-use super::node::{child_at, slot_for};
+use super::node::{child_at, child_bytes, slot_for};
 use super::{Settler, Tree};
 use super::{compact, merge};
 use crate::error::StorageError;
 use crate::ids::PageId;
-use crate::page::{PageOp, PageType, Slotted, header};
+use crate::mini::{Handle, Mini};
+use crate::page::{Entry, PageOp, PageType, Slotted, header};
 
 /// What a leaf is after it was put in order; the key leads to it.
 pub(crate) enum Tidied {
@@ -104,8 +106,22 @@ impl Tree<'_> {
         if let Some(left) = left {
             mini.apply(left, PageOp::SetRight(after))?;
         }
-        mini.apply(node, PageOp::SlotRemove { slot: u16::try_from(slot).expect("slots are few") })?;
+        remove_child(&mut mini, node, slot)?;
         mini.free(self.info.unit, id)?;
         mini.commit().map(drop)
     }
+}
+
+/// Takes the child in `slot` out of an inner node with more children than one.
+fn remove_child(mini: &mut Mini<'_>, node: Handle, slot: usize) -> Result<(), StorageError> {
+    let place = |slot: usize| u16::try_from(slot).expect("slots are few");
+    if slot > 0 {
+        return mini.apply(node, PageOp::SlotRemove { slot: place(slot) });
+    }
+    let view = Slotted(mini.page(node));
+    let child = child_bytes(child_at(view, 1)?);
+    let mut bytes = Vec::new();
+    Entry { payload: &child, ..view.entry(0) }.encode(&mut bytes);
+    mini.apply(node, PageOp::SlotReplace { slot: 0, bytes: &bytes })?;
+    mini.apply(node, PageOp::SlotRemove { slot: 1 })
 }

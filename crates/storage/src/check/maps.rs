@@ -5,7 +5,6 @@
 
 use super::{FindingKind, Findings, Reached};
 use crate::database::Database;
-use crate::error::StorageError;
 use crate::ids::{PageId, TreeId};
 use crate::page::{PageType, header};
 use crate::space::layout::{self, EXTENT_PAGES, INTERVAL_EXTENTS, PRIMARY_EXTENTS};
@@ -25,44 +24,61 @@ fn is_set(bits: &[u64], bit: u32) -> bool {
     bits[bit as usize / 64] & (1 << (bit % 64)) != 0
 }
 
-pub(super) fn check(database: &Database, units: &[TreeInfo], reached: &Reached, findings: &mut Findings) -> Result<(), StorageError> {
+pub(super) fn check(database: &Database, units: &[TreeInfo], reached: &Reached, findings: &mut Findings) {
     let mut owners = Owners::default();
     let mut allocated = BTreeSet::new();
+    // Trees with maps that cannot be read: nothing is said of their other pages.
+    let mut unknown = BTreeSet::new();
     for info in units {
         for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
-            own(database, unit, info.id, &mut owners, findings)?;
-            allocated.extend(crate::units::pages_of(&database.store, unit)?);
+            own(database, unit, info.id, &mut owners, findings);
+            match crate::units::pages_of(&database.store, unit) {
+                Ok(pages) => allocated.extend(pages),
+                Err(error) => {
+                    unknown.insert(info.id);
+                    findings.add(FindingKind::Map, Some(info.id), unit.0, None, error.to_string());
+                }
+            }
         }
     }
-    own(database, SYSTEM_UNIT, TreeId(0), &mut owners, findings)?;
-    let system: BTreeSet<PageId> = crate::units::pages_of(&database.store, SYSTEM_UNIT)?.into_iter().collect();
-    for page in system.difference(&owners.iam_pages) {
-        findings.add(FindingKind::Unreached, None, *page, None, "allocated as a map and part of no chain");
-    }
-    for page in owners.iam_pages.difference(&system).filter(|page| **page != SYSTEM_UNIT.0) {
-        findings.add(FindingKind::Unallocated, None, *page, None, "part of a chain of maps and not allocated");
+    own(database, SYSTEM_UNIT, TreeId(0), &mut owners, findings);
+    match crate::units::pages_of(&database.store, SYSTEM_UNIT) {
+        Ok(system) if unknown.is_empty() => check_iam_pages(&owners, &system.into_iter().collect(), findings),
+        Ok(_) => {}
+        Err(error) => findings.add(FindingKind::Map, None, SYSTEM_UNIT.0, None, error.to_string()),
     }
     for page in allocated.iter().filter(|page| !reached.pages.contains_key(page)) {
         let tree = owners.extents.get(&(page.file, layout::extent_of(page.page))).copied();
         findings.add(FindingKind::Unreached, tree, *page, None, "allocated, and nothing leads to it");
     }
-    for (page, tree) in reached.pages.iter().filter(|(page, _)| !allocated.contains(page)) {
+    for (page, tree) in reached.pages.iter().filter(|(page, tree)| !allocated.contains(page) && !unknown.contains(tree)) {
         findings.add(FindingKind::Unallocated, Some(*tree), *page, None, "in use and not allocated");
     }
-    check_extents(database, &owners, findings)
+    check_extents(database, &owners, unknown.is_empty(), findings);
 }
 
-fn own(database: &Database, unit: Unit, tree: TreeId, owners: &mut Owners, findings: &mut Findings) -> Result<(), StorageError> {
+/// IAM pages against what the system's own maps have.
+fn check_iam_pages(owners: &Owners, system: &BTreeSet<PageId>, findings: &mut Findings) {
+    for page in system.difference(&owners.iam_pages) {
+        findings.add(FindingKind::Unreached, None, *page, None, "allocated as a map and part of no chain");
+    }
+    for page in owners.iam_pages.difference(system).filter(|page| **page != SYSTEM_UNIT.0) {
+        findings.add(FindingKind::Unallocated, None, *page, None, "part of a chain of maps and not allocated");
+    }
+}
+
+fn own(database: &Database, unit: Unit, tree: TreeId, owners: &mut Owners, findings: &mut Findings) {
     let mut next = unit.0;
     while next != PageId::NONE {
         if !owners.iam_pages.insert(next) {
             findings.add(FindingKind::Shared, Some(tree), next, None, "part of two chains of maps, or of a circle");
             break;
         }
-        let page = *database.store.read(next)?;
+        // A page that cannot be read is told by who asks for the unit's pages.
+        let Ok(page) = database.store.read(next).map(|page| *page) else { break };
         if header::page_type(&page) != Some(PageType::Iam) || header::tree(&page) != tree {
             let detail = format!("expected a map of tree {}, found {:?} of {}", tree.0, header::page_type(&page), header::tree(&page).0);
-            findings.add(FindingKind::Header, Some(tree), next, None, detail);
+            findings.add(FindingKind::MapHeader, Some(tree), next, None, detail);
             break;
         }
         let facts = IamFacts::decode(&page);
@@ -71,32 +87,39 @@ fn own(database: &Database, unit: Unit, tree: TreeId, owners: &mut Owners, findi
             let extent = facts.interval * INTERVAL_EXTENTS + bit;
             if let Some(other) = owners.extents.insert((facts.file, extent), tree) {
                 let first = PageId { file: facts.file, page: layout::page_of(extent) };
-                findings.add(FindingKind::Extent, Some(tree), first, None, format!("the extent is tree {}'s too", other.0));
+                findings.add(FindingKind::ExtentTwice, Some(tree), first, None, format!("the extent is tree {}'s too", other.0));
             }
         }
         next = header::right(&page);
     }
-    Ok(())
 }
 
-fn check_extents(database: &Database, owners: &Owners, findings: &mut Findings) -> Result<(), StorageError> {
+/// Every extent against its GAM bit; `all_known` says whether all owners are known.
+fn check_extents(database: &Database, owners: &Owners, all_known: bool, findings: &mut Findings) {
     for file in database.store.files() {
         let extents = file.pages() / EXTENT_PAGES;
         for interval in 0..extents.div_ceil(INTERVAL_EXTENTS) {
-            let taken = map_bits(&*database.store.read(PageId { file: file.number, page: layout::gam(interval) })?);
+            let gam = PageId { file: file.number, page: layout::gam(interval) };
+            let taken = match database.store.read(gam) {
+                Ok(page) => map_bits(&page),
+                Err(error) => {
+                    findings.add(FindingKind::Map, None, gam, None, error.to_string());
+                    continue;
+                }
+            };
             let base = interval * INTERVAL_EXTENTS;
             for extent in base..extents.min(base + INTERVAL_EXTENTS) {
                 let own = layout::is_map_extent(extent) || (file.number == 1 && extent < PRIMARY_EXTENTS);
                 let owner = owners.extents.get(&(file.number, extent));
                 let first = PageId { file: file.number, page: layout::page_of(extent) };
+                let mut add = |kind, tree: Option<&TreeId>, detail| findings.add(kind, tree.copied(), first, None, detail);
                 match (is_set(&taken, extent - base), owner, own) {
-                    (false, Some(tree), _) => findings.add(FindingKind::Extent, Some(*tree), first, None, "owned and marked free"),
-                    (true, None, false) => findings.add(FindingKind::Extent, None, first, None, "marked taken and owned by none"),
-                    (_, Some(tree), true) => findings.add(FindingKind::Extent, Some(*tree), first, None, "owned and the file's own"),
+                    (false, Some(tree), _) => add(FindingKind::ExtentTwice, Some(tree), "owned and marked free"),
+                    (true, None, false) if all_known => add(FindingKind::ExtentLost, None, "marked taken and owned by none"),
+                    (_, Some(tree), true) => add(FindingKind::ExtentTwice, Some(tree), "owned and the file's own"),
                     _ => {}
                 }
             }
         }
     }
-    Ok(())
 }

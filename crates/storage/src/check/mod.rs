@@ -4,7 +4,7 @@
 //!   units tree ──> each tree: pages by descent, order, separators, siblings, versions, large parts ──> reached pages
 //!   maps (IAM, PFS, GAM) <── compared with ──> reached pages and owners of extents
 //! ```
-//! What is checked: P1 to P9 of every reached page (`page::verify`) and its checksum when it is read; header facts against
+//! What is checked: boot page, file headers and map pages; P1 to P9 of every reached page (`page::verify`) and its checksum when it is read; header facts against
 //! the tree; keys of a level rising over page ends and within the separators above; siblings pointing at each other; every
 //! version that some view may need readable; every large part whole; each allocated page reached exactly once and each
 //! reached page allocated; each extent owned once and marked taken.
@@ -14,6 +14,7 @@
 //! Latches: one page at a time, shared. It expects that nobody writes meanwhile: with writers it may report what is only
 //! on its way. Agreement of indexes with their table is the caller's, who knows types: [`EntrySum`] is for that.
 
+mod files;
 mod maps;
 mod tree;
 
@@ -35,10 +36,14 @@ pub enum FindingKind {
     Page,
     /// The page is not what its place in the tree asks for: type, tree, object, level.
     Header,
-    /// Keys do not rise from one page to the next, or lie outside the separators above.
-    Order,
-    /// Siblings do not point at each other.
-    Sibling,
+    /// A key is below the separator above.
+    LowKey,
+    /// A key is not below the next separator above.
+    HighKey,
+    /// The page before is not the one that the parent has before this.
+    Previous,
+    /// The page after is not the one that the parent has after this.
+    Next,
     /// A child reference is none.
     Child,
     /// A version that may be needed is not where its pointer says.
@@ -51,10 +56,25 @@ pub enum FindingKind {
     Unreached,
     /// A page is in use and not allocated.
     Unallocated,
-    /// An extent is owned twice, or owned and marked free, or taken and not owned.
-    Extent,
+    /// An extent is owned twice, or owned and marked free.
+    ExtentTwice,
+    /// An extent is taken and not owned.
+    ExtentLost,
+    /// A map page cannot be read: what it maps is not checked.
+    Map,
+    /// A map page is not what its place in the file asks for.
+    MapHeader,
+    /// The boot page or a file header is not what the open database has.
+    File,
     /// A row of the units tree is none.
     Unit,
+}
+
+impl FindingKind {
+    /// Whether it is an error of allocation rather than of content.
+    pub const fn is_allocation(self) -> bool {
+        matches!(self, Self::Unreached | Self::Unallocated | Self::ExtentTwice | Self::ExtentLost | Self::Map | Self::MapHeader)
+    }
 }
 
 /// One fact.
@@ -68,6 +88,10 @@ pub struct Finding {
     pub page: PageId,
     /// The slot, if it is of one.
     pub slot: Option<u16>,
+    /// The page above, where there is one.
+    pub parent: PageId,
+    /// The page beside that it is about: the one before it, or the one after for [`FindingKind::Next`].
+    pub beside: PageId,
     /// What was expected and found.
     pub detail: String,
 }
@@ -115,7 +139,13 @@ struct Findings {
 impl Findings {
     fn add(&mut self, kind: FindingKind, tree: Option<TreeId>, page: PageId, slot: Option<usize>, detail: impl Into<String>) {
         let slot = slot.map(|slot| u16::try_from(slot).unwrap_or(u16::MAX));
-        self.list.push(Finding { kind, tree, page, slot, detail: detail.into() });
+        self.list.push(Finding { kind, tree, page, slot, parent: PageId::NONE, beside: PageId::NONE, detail: detail.into() });
+    }
+
+    /// Says how the page of the last finding hangs in its tree.
+    fn hangs(&mut self, parent: PageId, beside: PageId) {
+        let last = self.list.last_mut().expect("a finding was just added");
+        (last.parent, last.beside) = (parent, beside);
     }
 }
 
@@ -139,7 +169,8 @@ impl Database {
         let mut findings = Findings::default();
         let mut reached = Reached::default();
         let units = self.reach(&mut reached, &mut findings)?;
-        maps::check(self, &units, &reached, &mut findings)?;
+        maps::check(self, &units, &reached, &mut findings);
+        files::check(self, &mut findings);
         findings.list.sort_by(|a, b| (a.page, a).cmp(&(b.page, b)));
         Ok(findings.list)
     }
@@ -151,7 +182,7 @@ impl Database {
             tree::check(self, info, reached, findings);
         }
         for info in units.iter().filter(|info| info.kind == UnitKind::Versions) {
-            self.check_segment(info, &units, reached, findings)?;
+            self.check_segment(info, &units, reached, findings);
         }
         self.check_loose(&units, reached, findings);
         Ok(units)
@@ -177,6 +208,24 @@ impl Database {
         let mut findings = Findings::default();
         tree::check(self, &info, &mut Reached::default(), &mut findings);
         Ok(findings.list)
+    }
+
+    /// Checks whose extents and pages are whose, and the files' own pages; what leads to a page is followed silently.
+    pub fn check_allocation(&self) -> Result<Vec<Finding>, StorageError> {
+        let mut findings = Findings::default();
+        let mut reached = Reached::default();
+        let units = self.reach(&mut reached, &mut Findings::default())?;
+        maps::check(self, &units, &reached, &mut findings);
+        files::check(self, &mut findings);
+        findings.list.sort_by(|a, b| (a.page, a).cmp(&(b.page, b)));
+        Ok(findings.list)
+    }
+
+    /// Where the row with this key lies now.
+    pub fn place_of(&self, tree: TreeId, key: &[u8]) -> Result<Option<(PageId, usize)>, StorageError> {
+        let info = self.tree(tree, 0)?;
+        let page = self.system_tree(&info).leaf_for_read(crate::btree::Seek::Key(key), &mut |_, _| {})?;
+        Ok(Slotted(&page).search(key).ok().map(|slot| (header::page_id(&page), slot)))
     }
 
     /// Pages allocated to a tree, large parts included.
@@ -211,14 +260,9 @@ impl Database {
         }
     }
 
-    fn check_segment(
-        &self,
-        info: &TreeInfo,
-        units: &[TreeInfo],
-        reached: &mut Reached,
-        findings: &mut Findings,
-    ) -> Result<(), StorageError> {
-        for page in crate::units::pages_of(&self.store, info.unit)? {
+    fn check_segment(&self, info: &TreeInfo, units: &[TreeInfo], reached: &mut Reached, findings: &mut Findings) {
+        // Maps that cannot be read are told where the maps are checked.
+        for page in crate::units::pages_of(&self.store, info.unit).unwrap_or_default() {
             reached.add(page, info.id, findings);
             let copy = match self.store.read(page) {
                 Ok(copy) => *copy,
@@ -241,6 +285,5 @@ impl Database {
                 }
             }
         }
-        Ok(())
     }
 }

@@ -15,6 +15,7 @@ use crate::versions::version::{SAME, Version, decode_record};
 /// A node as its parent names it.
 struct Named {
     page: PageId,
+    parent: PageId,
     /// Keys are at or above this.
     low: Vec<u8>,
     /// Keys are below this.
@@ -22,7 +23,7 @@ struct Named {
 }
 
 pub(super) fn check(database: &Database, info: &TreeInfo, reached: &mut Reached, findings: &mut Findings) {
-    let mut level_nodes = vec![Named { page: info.root, low: Vec::new(), high: None }];
+    let mut level_nodes = vec![Named { page: info.root, parent: PageId::NONE, low: Vec::new(), high: None }];
     let mut level = None;
     while !level_nodes.is_empty() {
         let mut below = Vec::new();
@@ -30,14 +31,18 @@ pub(super) fn check(database: &Database, info: &TreeInfo, reached: &mut Reached,
         for index in 0..level_nodes.len() {
             let node = &level_nodes[index];
             reached.add(node.page, info.id, findings);
-            let Some(page) = read(database, info, node.page, findings) else { continue };
+            let beside = |at: Option<usize>| at.and_then(|at| level_nodes.get(at)).map_or(PageId::NONE, |named| named.page);
+            let (left, right) = (beside(index.checked_sub(1)), beside(Some(index + 1)));
+            let Some(page) = read(database, info, node.page, findings) else {
+                findings.hangs(node.parent, left);
+                continue;
+            };
             let expected = level.or(found_level).unwrap_or_else(|| header::level(&page));
             if !check_header(info, &page, node.page, expected, findings) {
                 continue;
             }
             found_level = Some(expected);
-            let beside = |at: Option<usize>| at.and_then(|at| level_nodes.get(at)).map_or(PageId::NONE, |named| named.page);
-            check_siblings(info, &page, beside(index.checked_sub(1)), beside(Some(index + 1)), findings);
+            check_siblings(info, &page, node.parent, (left, right), findings);
             check_keys(info, &page, node, findings);
             if expected == 0 {
                 check_rows(database, info, &page, reached, findings);
@@ -73,11 +78,15 @@ fn check_header(info: &TreeInfo, page: &PageBytes, id: PageId, level: u8, findin
     found == expected
 }
 
-fn check_siblings(info: &TreeInfo, page: &PageBytes, left: PageId, right: PageId, findings: &mut Findings) {
-    let found = (header::left(page), header::right(page));
-    if found != (left, right) {
-        let detail = format!("expected neighbours {:?}, found {found:?}", (left, right));
-        findings.add(FindingKind::Sibling, Some(info.id), header::page_id(page), None, detail);
+fn check_siblings(info: &TreeInfo, page: &PageBytes, parent: PageId, (left, right): (PageId, PageId), findings: &mut Findings) {
+    let id = header::page_id(page);
+    if header::left(page) != left {
+        findings.add(FindingKind::Previous, Some(info.id), id, None, format!("expected {left:?}, found {:?}", header::left(page)));
+        findings.hangs(parent, left);
+    }
+    if header::right(page) != right {
+        findings.add(FindingKind::Next, Some(info.id), id, None, format!("expected {right:?}, found {:?}", header::right(page)));
+        findings.hangs(parent, header::right(page));
     }
 }
 
@@ -93,12 +102,18 @@ fn check_keys(info: &TreeInfo, page: &PageBytes, node: &Named, findings: &mut Fi
     };
     // Order within the page is P8's.
     let (first, last) = (key(0), key(view.len() - 1));
-    // An inner node's first key may be below its separator: it stands for everything down to it.
+    if header::level(page) > 0 && first > node.low {
+        // A first child stands for everything down to the separator above, whatever it holds now.
+        findings.add(FindingKind::LowKey, Some(info.id), node.page, Some(0), "the first key is above the separator above");
+        findings.hangs(node.parent, PageId::NONE);
+    }
     if header::level(page) == 0 && first < node.low {
-        findings.add(FindingKind::Order, Some(info.id), node.page, Some(0), "key below the separator above");
+        findings.add(FindingKind::LowKey, Some(info.id), node.page, Some(0), "key below the separator above");
+        findings.hangs(node.parent, PageId::NONE);
     }
     if node.high.as_ref().is_some_and(|high| last >= *high) {
-        findings.add(FindingKind::Order, Some(info.id), node.page, Some(view.len() - 1), "key not below the next separator above");
+        findings.add(FindingKind::HighKey, Some(info.id), node.page, Some(view.len() - 1), "key not below the next separator above");
+        findings.hangs(node.parent, header::right(page));
     }
 }
 
@@ -120,7 +135,7 @@ fn name_children(info: &TreeInfo, page: &PageBytes, node: &Named, below: &mut Ve
         };
         let low = if slot == 0 { node.low.clone() } else { keys[slot].clone() };
         let high = keys.get(slot + 1).cloned().or_else(|| node.high.clone());
-        below.push(Named { page: child, low, high });
+        below.push(Named { page: child, parent: node.page, low, high });
     }
 }
 

@@ -92,7 +92,7 @@ impl Database {
         let info = match self.tree(tree, 0) {
             Ok(info) => info,
             // Dropped since, and its rows with it.
-            Err(StorageError::NotFound(_)) => return Ok(()),
+            Err(StorageError::NoTree(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
         let mut freed = Vec::new();

@@ -121,7 +121,7 @@ impl Database {
         let Some(tree) = sweep.trees.last().copied() else { return Ok(false) };
         let info = match self.tree(tree, 0) {
             Ok(info) => info,
-            Err(StorageError::NotFound(_)) => {
+            Err(StorageError::NoTree(_)) => {
                 sweep.trees.pop();
                 sweep.after = None;
                 return Ok(true);

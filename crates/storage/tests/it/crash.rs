@@ -185,7 +185,7 @@ impl Run {
         let view = database.read_view(None);
         for (tree, rows) in expected {
             let mut scan = match view.scan(*tree, KeyRange::ALL, ScanDirection::Forward) {
-                Err(StorageError::NotFound(_)) => return Ok(false),
+                Err(StorageError::NoTree(_)) => return Ok(false),
                 other => other?,
             };
             let mut expected = rows.iter();

@@ -227,12 +227,12 @@ fn trees_come_and_go_with_their_transactions() {
     let undone = tree_in(&mut txn);
     txn.insert(undone, b"k", Row::inline(b"v")).unwrap();
     txn.rollback_to(point).unwrap();
-    assert!(matches!(world.database.read_view(Some(&txn)).get(undone, b"k"), Err(StorageError::NotFound(_))));
+    assert!(matches!(world.database.read_view(Some(&txn)).get(undone, b"k"), Err(StorageError::NoTree(_))));
     txn.commit().unwrap();
 
     let mut txn = world.database.begin();
     txn.drop_tree(kept).unwrap();
-    assert!(matches!(txn.insert(kept, b"l", Row::inline(b"v")), Err(StorageError::NotFound(_))));
+    assert!(matches!(txn.insert(kept, b"l", Row::inline(b"v")), Err(StorageError::NoTree(_))));
     txn.rollback().unwrap();
     assert!(world.database.read_view(None).get(kept, b"k").unwrap().is_some());
     world.reopen();
@@ -242,7 +242,7 @@ fn trees_come_and_go_with_their_transactions() {
     txn.drop_tree(kept).unwrap();
     txn.commit().unwrap();
     world.reopen();
-    assert!(matches!(world.database.read_view(None).get(kept, b"k"), Err(StorageError::NotFound(_))));
+    assert!(matches!(world.database.read_view(None).get(kept, b"k"), Err(StorageError::NoTree(_))));
     world.database.clean().unwrap();
     assert!(world.database.check().unwrap().is_empty());
 }

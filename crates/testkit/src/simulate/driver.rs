@@ -6,7 +6,7 @@
 
 use super::Outcome;
 use super::client::{Answer, Client};
-use super::judge::{Verdict, verdict};
+use super::judge::{Verdict, tells_damage, verdict};
 use super::model::{Change, DatabaseModel, difference};
 use super::plan::{Plan, Trouble, bad_reads, bad_writes, crash_point, io_errors};
 use super::player::Player;
@@ -37,6 +37,8 @@ pub struct Driver {
     pub(super) frozen: BTreeSet<String>,
     /// Databases known to be damaged by the trouble.
     pub(super) damaged: BTreeSet<String>,
+    /// Databases that are older than their ledger by the trouble, as the check has told: nobody asks them any more.
+    pub(super) stale: BTreeSet<String>,
     sim: Simulation,
     random: SeededRandom,
     workload: Workload,
@@ -106,6 +108,7 @@ impl Driver {
             database_doubts: BTreeMap::new(),
             frozen: BTreeSet::new(),
             damaged: BTreeSet::new(),
+            stale: BTreeSet::new(),
             sim,
             random,
             workload,
@@ -398,7 +401,7 @@ impl Driver {
             Verdict::Locked | Verdict::Duplicate => {}
             Verdict::Nothing | Verdict::Doubt => {
                 self.failures += 1;
-                if answer.number() == 824 {
+                if tells_damage(answer.number(), self.plan.trouble) {
                     self.damaged.insert(self.players[at].database.clone());
                 }
             }

@@ -24,6 +24,18 @@ const IO: [i32; 6] = [823, 4861, 4862, 5120, 5123, 9001];
 const FULL: [i32; 5] = [1101, 1105, 9002, 5123, 5149];
 /// The read succeeded and the content is wrong.
 const DAMAGED: [i32; 1] = [824];
+/// The same, or a page is whole and older than another that rests on it: the catalog names a tree that is not there, an
+/// index has no entry for a row.
+const STALE: [i32; 3] = [608, 824, 8646];
+
+/// Whether an error says that what is on the disk is wrong, as the trouble has it.
+pub fn tells_damage(number: i32, trouble: Trouble) -> bool {
+    match trouble {
+        Trouble::Rot => DAMAGED.contains(&number),
+        Trouble::Misdirected => STALE.contains(&number),
+        _ => false,
+    }
+}
 
 /// Judges a failed statement. `is_commit` says whether it was COMMIT alone, `has_rivals` whether another session has
 /// a transaction open.
@@ -37,8 +49,7 @@ pub fn verdict(error: &SqlError, trouble: Trouble, is_commit: bool, has_rivals: 
         Trouble::Calm | Trouble::Crash => false,
         Trouble::IoErrors => IO.contains(&error.number),
         Trouble::DiskFull => FULL.contains(&error.number),
-        Trouble::Rot => DAMAGED.contains(&error.number),
-        Trouble::Misdirected => DAMAGED.contains(&error.number),
+        Trouble::Rot | Trouble::Misdirected => tells_damage(error.number, trouble),
     };
     if !explained {
         return Verdict::Unexplained;
@@ -46,7 +57,7 @@ pub fn verdict(error: &SqlError, trouble: Trouble, is_commit: bool, has_rivals: 
     // A statement that read in vain, found no room, or met damage did so before its commit record.
     let is_definite = match error.number {
         823 => error.text.contains("during a read") || error.text.contains("during read"),
-        1101 | 1105 | 4861 | 4862 | 9002 | 824 => true,
+        608 | 8646 | 1101 | 1105 | 4861 | 4862 | 9002 | 824 => true,
         _ => false,
     };
     if is_definite && !is_commit { Verdict::Nothing } else { Verdict::Doubt }
