@@ -154,9 +154,9 @@ class Record:
     """The fields of a catalog record."""
 
     def __init__(self, data):
-        if data[0] != 1:
+        if data[0] not in (1, 2):
             raise Damage(f"catalog record of format {data[0]}")
-        self.data, self.at = data, 1
+        self.data, self.at, self.version = data, 1, data[0]
 
     def number(self, form):
         (value,) = struct.unpack_from(form, self.data, self.at)
@@ -230,7 +230,8 @@ class Table:
         self.name = record.text()
         record.number("<q"), record.number("<q")  # made, changed
         self.columns = record.list(lambda: Column(record))
-        self.indexes = record.list(lambda: self.index(record))
+        record.number("<I")  # how many indexes; the first is the rows' own
+        self.first = self.index(record)
 
     @staticmethod
     def index(record):
@@ -239,11 +240,11 @@ class Table:
         keys = record.list(lambda: (record.number("<I"), record.number("<B")))
         record.list(lambda: record.number("<I"))
         record.number("<B"), record.number("<B"), record.number("<B")
-        record.maybe(record.text)
+        [record.number("<B") for _ in range(1 if record.version == 1 else 7)]  # no filter; options
         return keys, record.number("<Q")
 
     def rows(self, database):
-        keys, tree = self.indexes[0]
+        keys, tree = self.first
         in_key = [at for at, _ in keys if self.columns[at].tag in IN_KEY]
         stored = [at for at in range(len(self.columns)) if at not in in_key]
         for key, row, large in database.tree(tree):

@@ -1,5 +1,6 @@
 //! Definitions of tables, columns and indexes: immutable, shared, complete enough to compile any statement.
 
+use crate::filter::IndexFilter;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_storage::TreeId;
@@ -62,6 +63,49 @@ pub struct IndexKey {
     pub descending: bool,
 }
 
+/// What WITH says of an index, as sys.indexes shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexOptions {
+    /// IGNORE_DUP_KEY: an inserted row whose key is there already is passed over.
+    pub ignore_dup_key: bool,
+    /// FILLFACTOR: per cent of a leaf that a build fills; 0 is full.
+    pub fill_factor: u8,
+    /// PAD_INDEX: inner nodes likewise.
+    pub pad_index: bool,
+    /// ALLOW_ROW_LOCKS.
+    pub allow_row_locks: bool,
+    /// ALLOW_PAGE_LOCKS.
+    pub allow_page_locks: bool,
+    /// OPTIMIZE_FOR_SEQUENTIAL_KEY.
+    pub sequential_key: bool,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self {
+            ignore_dup_key: false,
+            fill_factor: 0,
+            pad_index: false,
+            allow_row_locks: true,
+            allow_page_locks: true,
+            sequential_key: false,
+        }
+    }
+}
+
+/// ALTER TABLE SET (LOCK_ESCALATION): what becomes of many row locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum LockEscalation {
+    /// They become one of the table.
+    #[default]
+    Table = 0,
+    /// They stay.
+    Disable = 1,
+    /// They become one of the partition; of a table without partitions one of the table.
+    Auto = 2,
+}
+
 /// An index, the clustered one or the heap included.
 ///
 /// The tree's key is the key columns encoded by `types::key`. A clustered index that is not unique, and a heap
@@ -83,8 +127,10 @@ pub struct IndexDef {
     pub primary_key: bool,
     /// Backs a UNIQUE constraint.
     pub unique_constraint: bool,
-    /// Text of the filter, if any.
-    pub filter: Option<String>,
+    /// The condition of a filtered index.
+    pub filter: Option<Arc<IndexFilter>>,
+    /// What WITH said.
+    pub options: IndexOptions,
     /// Where it is stored.
     pub tree: TreeId,
 }
@@ -106,6 +152,8 @@ pub struct TableDef {
     pub columns: Vec<ColumnDef>,
     /// Indexes; the first is the heap or clustered index and holds the rows.
     pub indexes: Vec<IndexDef>,
+    /// ALTER TABLE SET (LOCK_ESCALATION).
+    pub lock_escalation: LockEscalation,
     /// An index being built beside the table's use: its definition, whose tree is the operation's side tree.
     pub building: Option<Arc<IndexDef>>,
     /// Creation, 1/300 s since 1900-01-01 (datetime).

@@ -12,7 +12,7 @@
 //! knows the side tree.
 
 use crate::defs::{IndexDef, ObjectId};
-use crate::objects::{RECORD_VERSION, read_index, write_index};
+use crate::objects::{TABLE_VERSION, read_index, write_index};
 use crate::record::{Reader, RecordError, Writer};
 use thawdb_storage::TreeId;
 
@@ -89,7 +89,7 @@ fn read_optional_bytes(r: &mut Reader<'_>) -> Result<Option<Vec<u8>>, RecordErro
 }
 
 pub(crate) fn write_job(job: &IndexJob) -> Vec<u8> {
-    let mut w = Writer::new(RECORD_VERSION);
+    let mut w = Writer::new(TABLE_VERSION);
     w.i32(job.table.0);
     write_index(&mut w, &job.index);
     w.u64(job.side.0).u64(job.runs.0).text(&job.statement).u16(job.max_dop.cast_unsigned()).flag(job.resumable).u8(job.fill_factor);
@@ -107,7 +107,7 @@ pub(crate) fn write_job(job: &IndexJob) -> Vec<u8> {
 }
 
 pub(crate) fn read_job(record: &[u8]) -> Result<IndexJob, RecordError> {
-    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let mut r = Reader::of_versions(record, 1, TABLE_VERSION)?;
     let (table, index) = (ObjectId(r.i32()?), read_index(&mut r)?);
     let (side, runs, statement) = (TreeId(r.u64()?), TreeId(r.u64()?), r.text()?);
     let (max_dop, resumable, fill_factor) = (r.u16()?.cast_signed(), r.flag()?, r.u8()?);
@@ -137,6 +137,7 @@ mod tests {
             primary_key: false,
             unique_constraint: true,
             filter: None,
+            options: Default::default(),
             tree: TreeId(100),
         };
         let mut job = IndexJob {

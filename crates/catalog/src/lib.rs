@@ -4,6 +4,7 @@
 //! [`DatabaseCatalog`] reads and writes a database's, [`InstanceCatalog`] what master knows of the instance.
 
 pub mod defs;
+pub mod filter;
 pub mod instance;
 pub mod jobs;
 pub mod key_text;
@@ -14,7 +15,11 @@ pub mod record;
 pub mod sort_row;
 pub mod store;
 
-pub use defs::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
+pub use defs::{
+    Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation, ObjectId, SchemaId,
+    TableDef,
+};
+pub use filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
 pub use jobs::{IndexJob, JobProgress};
 pub use key_text::key_text;

@@ -1,12 +1,18 @@
 //! What a database's catalog holds beside tables: schemas, constraints, users, properties; and its records' formats.
 
-use crate::defs::{ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
+use crate::defs::{
+    ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation, ObjectId, SchemaId, TableDef,
+};
+use crate::filter::{read_filter, write_filter};
 use crate::record::{Reader, RecordError, Writer};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use thawdb_storage::TreeId;
 
 /// Format of all records of this version.
 pub(crate) const RECORD_VERSION: u8 = 1;
+/// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION.
+pub(crate) const TABLE_VERSION: u8 = 2;
 
 /// A schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -260,21 +266,39 @@ pub(crate) fn write_index(w: &mut Writer, index: &IndexDef) {
         w.count(column_index);
     }
     w.flag(index.unique).flag(index.primary_key).flag(index.unique_constraint);
-    w.optional_text(index.filter.as_deref()).u64(index.tree.0);
+    w.flag(index.filter.is_some());
+    if let Some(filter) = &index.filter {
+        write_filter(w, filter);
+    }
+    let options = &index.options;
+    w.flag(options.ignore_dup_key).u8(options.fill_factor).flag(options.pad_index);
+    w.flag(options.allow_row_locks).flag(options.allow_page_locks).flag(options.sequential_key);
+    w.u64(index.tree.0);
 }
 
+/// Reads what `write_index` wrote into a record of [`TABLE_VERSION`], or of format 1, which had no options.
 pub(crate) fn read_index(r: &mut Reader<'_>) -> Result<IndexDef, RecordError> {
     let (id, name) = (IndexId(r.i32()?), r.optional_text()?);
     let keys = r.list(|r| Ok(IndexKey { column_index: r.count()?, descending: r.flag()? }))?;
     let included = r.list(Reader::count)?;
     let (unique, primary_key, unique_constraint) = (r.flag()?, r.flag()?, r.flag()?);
-    let (filter, tree) = (r.optional_text()?, TreeId(r.u64()?));
-    Ok(IndexDef { id, name, keys, included, unique, primary_key, unique_constraint, filter, tree })
+    let filter = match (r.flag()?, r.version()) {
+        (false, _) => None,
+        (true, 1) => return Err(RecordError("a filter in a record of format 1".into())),
+        (true, _) => Some(Arc::new(read_filter(r)?)),
+    };
+    let mut options = IndexOptions::default();
+    if r.version() > 1 {
+        (options.ignore_dup_key, options.fill_factor, options.pad_index) = (r.flag()?, r.u8()?, r.flag()?);
+        (options.allow_row_locks, options.allow_page_locks, options.sequential_key) = (r.flag()?, r.flag()?, r.flag()?);
+    }
+    let tree = TreeId(r.u64()?);
+    Ok(IndexDef { id, name, keys, included, unique, primary_key, unique_constraint, filter, options, tree })
 }
 
 /// The record of a table. Its database is the one it lies in, its schema's name that of the schema's record.
 pub(crate) fn write_table(table: &TableDef) -> Vec<u8> {
-    let mut w = Writer::new(RECORD_VERSION);
+    let mut w = Writer::new(TABLE_VERSION);
     w.i32(table.id.0).i32(table.schema.0).text(&table.name).i64(table.created).i64(table.modified);
     w.count(table.columns.len());
     for column in &table.columns {
@@ -284,21 +308,133 @@ pub(crate) fn write_table(table: &TableDef) -> Vec<u8> {
     for index in &table.indexes {
         write_index(&mut w, index);
     }
+    w.u8(table.lock_escalation as u8);
     w.finish()
 }
 
 pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap<i32, SchemaDef>) -> Result<TableDef, RecordError> {
-    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let mut r = Reader::of_versions(record, 1, TABLE_VERSION)?;
     let (id, schema, name) = (ObjectId(r.i32()?), SchemaId(r.i32()?), r.text()?);
     let (created, modified) = (r.i64()?, r.i64()?);
     let columns = r.list(read_column)?;
     let indexes = r.list(read_index)?;
+    let lock_escalation = if r.version() > 1 { read_escalation(&mut r)? } else { LockEscalation::default() };
     r.finish()?;
     let schema_name = schemas.get(&schema.0).ok_or_else(|| RecordError(format!("table {} is of unknown schema {}", id.0, schema.0)))?;
-    let in_range =
-        |index: &IndexDef| index.keys.iter().map(|k| k.column_index).chain(index.included.iter().copied()).all(|c| c < columns.len());
+    let filtered = |index: &IndexDef| index.filter.iter().flat_map(|filter| filter.columns()).all(|c| c < columns.len());
+    let in_range = |index: &IndexDef| {
+        let mut listed = index.keys.iter().map(|k| k.column_index).chain(index.included.iter().copied());
+        listed.all(|c| c < columns.len()) && filtered(index)
+    };
     if indexes.is_empty() || !indexes.iter().all(in_range) {
         return Err(RecordError(format!("table {} has indexes that do not fit its columns", id.0)));
     }
-    Ok(TableDef { database, id, schema, schema_name: schema_name.name.clone(), name, columns, indexes, building: None, created, modified })
+    Ok(TableDef {
+        database,
+        id,
+        schema,
+        schema_name: schema_name.name.clone(),
+        name,
+        columns,
+        indexes,
+        building: None,
+        lock_escalation,
+        created,
+        modified,
+    })
+}
+
+fn read_escalation(r: &mut Reader<'_>) -> Result<LockEscalation, RecordError> {
+    match r.u8()? {
+        0 => Ok(LockEscalation::Table),
+        1 => Ok(LockEscalation::Disable),
+        2 => Ok(LockEscalation::Auto),
+        tag => Err(RecordError(format!("lock escalation of tag {tag}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
+    use thawdb_types::SqlType;
+
+    fn table() -> TableDef {
+        let column = |id: i32| ColumnDef {
+            id: ColumnId(id),
+            name: format!("c{id}"),
+            sql_type: SqlType::Int,
+            nullable: true,
+            identity: None,
+            default: None,
+            default_name: None,
+        };
+        let heap = IndexDef {
+            id: IndexId(0),
+            name: None,
+            keys: Vec::new(),
+            included: Vec::new(),
+            unique: false,
+            primary_key: false,
+            unique_constraint: false,
+            filter: None,
+            options: IndexOptions::default(),
+            tree: TreeId(9),
+        };
+        let test = FilterTest::Compare(FilterOp::Greater, vec![1, 2]);
+        let filter = IndexFilter { text: "([c2]>(0))".into(), conjuncts: vec![FilterConjunct { column_index: 1, test }] };
+        let filtered = IndexDef {
+            id: IndexId(2),
+            name: Some("i".into()),
+            keys: vec![IndexKey { column_index: 0, descending: true }],
+            included: vec![1],
+            filter: Some(Arc::new(filter)),
+            options: IndexOptions { ignore_dup_key: true, fill_factor: 80, pad_index: true, ..IndexOptions::default() },
+            ..heap.clone()
+        };
+        TableDef {
+            database: DatabaseId(5),
+            id: ObjectId(7),
+            schema: SchemaId(1),
+            schema_name: "dbo".into(),
+            name: "t".into(),
+            columns: vec![column(1), column(2)],
+            indexes: vec![heap, filtered],
+            building: None,
+            lock_escalation: LockEscalation::Auto,
+            created: 1,
+            modified: 2,
+        }
+    }
+
+    fn schemas() -> BTreeMap<i32, SchemaDef> {
+        BTreeMap::from([(1, SchemaDef { id: SchemaId(1), name: "dbo".into(), owner: 1 })])
+    }
+
+    #[test]
+    fn a_table_comes_back_and_no_part_of_its_record_does() {
+        let bytes = write_table(&table());
+        assert_eq!(read_table(&bytes, DatabaseId(5), &schemas()), Ok(table()));
+        (0..bytes.len()).for_each(|cut| assert!(read_table(&bytes[..cut], DatabaseId(5), &schemas()).is_err(), "{cut}"));
+    }
+
+    /// Format 1, as it was written before indexes had options: one heap.
+    #[test]
+    fn a_record_of_format_1_is_read() {
+        let mut w = Writer::new(1);
+        w.i32(7).i32(1).text("t").i64(1).i64(2).count(1);
+        w.i32(1).text("c1").sql_type(&SqlType::Int).flag(true).flag(false).optional_text(None).optional_text(None);
+        w.count(1).i32(0).optional_text(None).count(0).count(0).flag(false).flag(false).flag(false).optional_text(None).u64(9);
+        let read = read_table(&w.finish(), DatabaseId(5), &schemas()).expect("an older format");
+        assert_eq!((read.indexes[0].options, read.lock_escalation), (IndexOptions::default(), LockEscalation::Table));
+        assert_eq!(read.indexes[0].tree, TreeId(9));
+    }
+
+    #[test]
+    fn a_filter_on_a_column_that_is_not_there_is_damage() {
+        let mut table = table();
+        table.columns.pop();
+        table.indexes[1].included.clear();
+        assert!(read_table(&write_table(&table), DatabaseId(5), &schemas()).is_err());
+    }
 }

@@ -106,16 +106,27 @@ impl Writer {
 /// Reads the fields of a record.
 pub struct Reader<'a> {
     rest: &'a [u8],
+    version: u8,
 }
 
 impl<'a> Reader<'a> {
     /// A reader of `record`, which must be of format `version`.
     pub fn new(record: &'a [u8], version: u8) -> Result<Self, RecordError> {
+        Self::of_versions(record, version, version)
+    }
+
+    /// A reader of `record`, which may be of any format from `oldest` to `newest`: see [`Self::version`].
+    pub fn of_versions(record: &'a [u8], oldest: u8, newest: u8) -> Result<Self, RecordError> {
         match record.split_first() {
-            Some((&found, rest)) if found == version => Ok(Self { rest }),
-            Some((&found, _)) => Err(RecordError(format!("catalog record of format {found}, expected {version}"))),
+            Some((&version, rest)) if (oldest..=newest).contains(&version) => Ok(Self { rest, version }),
+            Some((&found, _)) => Err(RecordError(format!("catalog record of format {found}, expected {newest}"))),
             None => Err(RecordError("empty catalog record".into())),
         }
+    }
+
+    /// The record's format.
+    pub fn version(&self) -> u8 {
+        self.version
     }
 
     /// All fields must have been read.

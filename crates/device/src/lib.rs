@@ -54,6 +54,10 @@ pub enum BackgroundWork {
 pub trait Clock: Send + Sync {
     /// Nanoseconds since an arbitrary start; never goes back.
     fn monotonic_ns(&self) -> u64;
+    /// Processor time the calling thread has used; 0 where nobody measures it.
+    fn thread_cpu_ns(&self) -> u64 {
+        0
+    }
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     fn utc_ns(&self) -> i128;
     /// Minutes that local civil time is ahead of UTC now.

@@ -67,7 +67,7 @@ pub fn check_table(table: &TableDef, view: &ReadView, between: &mut dyn FnMut() 
     for_each_chunk(view, table, 0, between, &mut |blocks| {
         check.rows += blocks.iter().map(|block| block.len() as u64).sum::<u64>();
         for (index, layout) in layouts.iter().enumerate().skip(1) {
-            expected_entries(table, &layouts[0], layout, view, blocks, &mut |entry, _| {
+            expected_entries(table, index, (&layouts[0], layout), view, blocks, &mut |entry, _| {
                 expected[index].add(entry);
                 Ok(())
             })?;
@@ -102,7 +102,7 @@ fn compare(
     let tree = table.indexes[index].tree;
     let layout = &layouts[index];
     for_each_chunk(view, table, 0, between, &mut |blocks| {
-        expected_entries(table, &layouts[0], layout, view, blocks, &mut |_, key| {
+        expected_entries(table, index, (&layouts[0], layout), view, blocks, &mut |_, key| {
             if view.get(tree, key)?.is_none() {
                 add(check, IndexFinding::Missing(key.to_vec()));
             }
@@ -113,7 +113,7 @@ fn compare(
         present_entries(layout, table, view, blocks, &mut |entry, key| {
             let mut agrees = false;
             if let Some(block) = view.get(table.rows().tree, layout.row_key(key)?)? {
-                expected_entries(table, &layouts[0], layout, view, &[block], &mut |wanted, _| {
+                expected_entries(table, index, (&layouts[0], layout), view, &[block], &mut |wanted, _| {
                     agrees = wanted == entry;
                     Ok(())
                 })?;
@@ -169,11 +169,12 @@ fn keys(blocks: &[RowBlock]) -> impl Iterator<Item = &[u8]> {
     blocks.iter().flat_map(|block| (0..block.len()).map(|index| block.key(index)))
 }
 
-/// The entries that rows must have in the index of `layout`: the entry with its INCLUDE values, and its key alone.
+/// The entries that rows must have in index `index`, of `layout`: the entry with its INCLUDE values, and its key alone.
+/// Rows that its filter leaves out have none.
 fn expected_entries(
     table: &TableDef,
-    rows: &TreeLayout,
-    layout: &TreeLayout,
+    index: usize,
+    (rows, layout): (&TreeLayout, &TreeLayout),
     view: &ReadView,
     blocks: &[RowBlock],
     take: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), BuildError>,
@@ -185,11 +186,16 @@ fn expected_entries(
     };
     let own = layout.key_columns[..layout.own_key_count].iter().map(|column| read(*column)).collect::<Result<Vec<_>, _>>()?;
     let included = layout.row_columns.iter().map(|column| read(*column)).collect::<Result<Vec<_>, _>>()?;
+    let row_count = blocks.iter().map(RowBlock::len).sum();
+    let kept = match &table.indexes[index].filter {
+        Some(filter) => Some(filter.kept(&table.columns, row_count, read)?),
+        None => None,
+    };
     let columns = included_columns(table, layout);
     let mut own_keys = KeyBuffer::default();
     encode_arrays(&own, layout.own_key(), &mut own_keys);
     let mut entry = Vec::new();
-    for (row, row_key) in keys(blocks).enumerate() {
+    for (row, row_key) in keys(blocks).enumerate().filter(|(row, _)| kept.as_ref().is_none_or(|kept| kept[*row])) {
         entry.clear();
         entry.extend_from_slice(own_keys.key(row));
         entry.extend_from_slice(row_key);

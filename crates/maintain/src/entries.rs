@@ -5,8 +5,9 @@
 
 use crate::columns::append_column;
 use crate::index_build::BuildError;
+use std::sync::Arc;
 use thawdb_catalog::sort_row::pack;
-use thawdb_catalog::{TableDef, TreeLayout};
+use thawdb_catalog::{IndexFilter, TableDef, TreeLayout};
 use thawdb_storage::{ReadView, RowBlock};
 use thawdb_types::ColumnBuilder;
 use thawdb_types::key::{KeyBuffer, encode_arrays};
@@ -16,6 +17,7 @@ use thawdb_types::row::{RowBuffer, RowEncoder};
 pub(crate) struct EntryMaker {
     source: TreeLayout,
     pub(crate) layout: TreeLayout,
+    filter: Option<Arc<IndexFilter>>,
     /// The index holds the rows themselves.
     holds_rows: bool,
     keys: KeyBuffer,
@@ -30,6 +32,7 @@ impl EntryMaker {
         Self {
             source: TreeLayout::new(source, 0),
             layout: TreeLayout::new(table, index),
+            filter: table.indexes[index].filter.clone(),
             holds_rows: index == 0,
             keys: KeyBuffer::default(),
             entry: Vec::new(),
@@ -38,7 +41,7 @@ impl EntryMaker {
         }
     }
 
-    /// Hands on the entry of every row of `blocks`: its key, and its row as [`pack`] makes it, empty where the index keeps
+    /// Hands on the entry of every row of `blocks` that the index's filter keeps: its key, and its row as [`pack`] makes it, empty where the index keeps
     /// nothing beside keys. `number` counts the rows before, where rows are numbered anew.
     pub(crate) fn each(
         &mut self,
@@ -57,11 +60,15 @@ impl EntryMaker {
         let own_count = self.layout.own_key_count;
         let own = self.layout.key_columns[..own_count].iter().map(column).collect::<Result<Vec<_>, _>>()?;
         let stored = self.layout.row_columns.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        let kept = match &self.filter {
+            Some(filter) => Some(filter.kept(&table.columns, rows, |at| column(&at))?),
+            None => None,
+        };
         let Self { keys, entry, row: buffer, packed, .. } = self;
         encode_arrays(&own, self.layout.own_key(), keys);
         let mut encoder = RowEncoder::new(&self.layout.row, &stored);
         let places = blocks.iter().flat_map(|block| (0..block.len()).map(move |row| (block, row)));
-        for (at, (block, row)) in places.enumerate() {
+        for (at, (block, row)) in places.enumerate().filter(|(at, _)| kept.as_ref().is_none_or(|kept| kept[*at])) {
             entry.clear();
             if own_count > 0 {
                 entry.extend_from_slice(keys.key(at));

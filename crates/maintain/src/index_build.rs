@@ -9,7 +9,7 @@
 //! One [`IndexBuild::step`] is a bounded piece of one phase: so many rows that its overhead vanishes and so few that a
 //! caller that asks for cancellation between steps answers within a tenth of a second.
 //!
-//! Invariants: 1. Every row of the view has exactly one entry in the new tree, and entries are byte for byte those that
+//! Invariants: 1. Every row of the view that passes the index's filter has exactly one entry in the new tree, and entries are byte for byte those that
 //! DML writes: both ask `catalog::TreeLayout` and the codecs of `types`. 2. Memory for entries is bounded by
 //! [`IndexBuildOptions::memory_bytes_max`]. 3. Nothing is written before the whole table has been read.
 //!
@@ -20,7 +20,7 @@
 //! Failure: 1505 for a key that two rows share; storage's errors. The transaction that made the tree rolls everything
 //! back, and the sort removes its file. Locks: none taken here; the caller holds the table's.
 //!
-//! A build beside the table's use, in chunks that outlive a failure, is [`crate::online`]'s. It builds no filtered index (40514).
+//! A build beside the table's use, in chunks that outlive a failure, is [`crate::online`]'s.
 //! Further reading: Mohan, Narang, "Algorithms for Creating Indexes for Very Large Tables Without Quiescing Updates",
 //! SIGMOD 1992.
 
@@ -143,7 +143,7 @@ impl IndexBuild {
     /// the same columns, its rows where they are now) that `view` sees.
     ///
     /// # Errors
-    /// 40514 for a filtered index, and what storage fails with.
+    /// What storage fails with.
     pub fn new(
         env: &Env,
         source_table: &TableDef,
@@ -153,9 +153,6 @@ impl IndexBuild {
         options: IndexBuildOptions,
     ) -> Result<Self, BuildError> {
         assert_eq!(source_table.columns.len(), table.columns.len(), "an index build changes no columns");
-        if table.indexes[index].filter.is_some() {
-            return Err(message(40514, &[&"a filtered index"]).into());
-        }
         let source = Source { tree: source_table.rows().tree, view };
         let scan = source.view.scan(source.tree, KeyRange::ALL, ScanDirection::Forward)?;
         let sort = SortOptions { memory_bytes_max: options.memory_bytes_max, temp_folder: options.temp_folder, stable: false };
@@ -217,7 +214,11 @@ impl IndexBuild {
             State::Append { mut sorted, appender } => {
                 let mut appender = match appender {
                     Some(appender) => appender,
-                    None => txn.begin_bulk_append(self.tree)?,
+                    None => {
+                        let mut appender = txn.begin_bulk_append(self.tree)?;
+                        appender.set_fill_percent(self.table.indexes[self.index].options.fill_factor);
+                        appender
+                    }
                 };
                 let more = self.append(txn, &mut sorted, &mut appender)?;
                 self.statistics = sorted.statistics();

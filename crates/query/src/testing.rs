@@ -219,6 +219,7 @@ pub(crate) fn table(name: &str, columns: &[(&str, SqlType, bool)]) -> TableDef {
         name: name.into(),
         columns: columns.iter().enumerate().map(column).collect(),
         indexes: vec![index(0, &[], false)],
+        lock_escalation: Default::default(),
         building: None,
         created: 0,
         modified: 0,
@@ -235,6 +236,7 @@ fn index(id: i32, keys: &[(usize, bool)], unique: bool) -> IndexDef {
         primary_key: false,
         unique_constraint: false,
         filter: None,
+        options: Default::default(),
         tree: Database::ROOT_TREE,
     }
 }

@@ -21,6 +21,7 @@ use crate::ids::{LargeRef, PageId, TreeId, TxnId};
 use crate::mini::{Mini, UnitSpec};
 use crate::page::header::{self, HEADER_BYTES};
 use crate::page::{Format, PAGE_BYTES, PageBytes, PageOp, PageType, Slotted};
+use crate::page_reads;
 use crate::space::Unit;
 use crate::store::Store;
 use crate::units::{LARGE_UNIT_AT, TreeInfo, unit_key};
@@ -99,6 +100,7 @@ fn checked<'a>(page: &'a PageBytes, id: PageId, part: &Decoded, depth: u8) -> Re
 
 fn read_from(store: &Store, part: &Decoded, id: PageId, depth: u8, length: usize, out: &mut Vec<u8>) -> Result<(), StorageError> {
     let page = store.read(id)?;
+    page_reads::was_large();
     let body = checked(&page, id, part, depth)?;
     if depth == 0 {
         out.extend_from_slice(&body[..length]);

@@ -20,6 +20,7 @@ pub mod locks;
 pub mod log;
 pub mod mini;
 pub mod page;
+pub mod page_reads;
 pub mod pool;
 mod read_ahead;
 pub mod record;

@@ -19,6 +19,7 @@
 use crate::btree::child_of;
 use crate::ids::PageId;
 use crate::page::{PAGE_BYTES, PageBytes, PageType, Slotted, header};
+use crate::page_reads;
 use crate::spec::KeyRange;
 use crate::store::Store;
 use crate::units::TreeInfo;
@@ -226,6 +227,7 @@ impl ReadAhead {
         }
         let Some(run) = chunk.runs.iter_mut().find(|run| run.holds(page)) else { return false };
         out.copy_from_slice(run.page(page));
+        page_reads::looked_at();
         store.is_sound(page, out)
     }
 
@@ -245,6 +247,7 @@ impl ReadAhead {
                     continue;
                 }
                 let page = u32::try_from(request.offset / PAGE_BYTES as u64).expect("a page's number is 32 bits");
+                page_reads::fetched_ahead(buffer.bytes / PAGE_BYTES);
                 self.chunks[at].runs.push(Run { first: PageId { file, page }, buffer: *buffer });
             }
         }

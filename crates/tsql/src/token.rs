@@ -140,7 +140,6 @@ keywords! {
     Percent "PERCENT"
     Pivot "PIVOT"
     Plan "PLAN"
-    Precision "PRECISION"
     Primary "PRIMARY"
     Print "PRINT"
     Proc "PROC"

@@ -74,6 +74,7 @@ const STORAGE: &[(&str, u32)] = &[
     ("versions::version", 1),
     ("log", 2),
     ("mini", 2),
+    ("page_reads", 1),
     ("pool", 2),
     ("space", 2),
     ("store", 2),

@@ -21,6 +21,12 @@ impl Clock for OsClock {
         u64::try_from(self.start.elapsed().as_nanos()).expect("584 years have not passed")
     }
 
+    fn thread_cpu_ns(&self) -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let (seconds, rest) = (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
+        seconds * 1_000_000_000 + rest
+    }
+
     fn utc_ns(&self) -> i128 {
         match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(after) => i128::try_from(after.as_nanos()).expect("fits for 10^21 years"),

@@ -35,7 +35,8 @@ pub(crate) struct Failure {
 /// Errors after which SQL Server ends the batch and takes the transaction back: nesting too deep, arguments for a procedure
 /// without parameters, conversions of values, deadlock,
 /// update conflict under snapshot isolation, writes in a doomed transaction.
-const BATCH_ENDING: [i32; 19] = [217, 241, 242, 244, 245, 248, 293, 295, 296, 517, 1205, 3930, 3951, 3952, 3960, 8114, 8146, 8169, 9803];
+const BATCH_ENDING: [i32; 20] =
+    [217, 241, 242, 244, 245, 248, 293, 295, 296, 517, 1205, 3930, 3951, 3952, 3960, 3961, 8114, 8146, 8169, 9803];
 
 impl Failure {
     /// An error of running a statement.

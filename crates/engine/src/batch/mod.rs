@@ -8,6 +8,7 @@
 pub(crate) mod arguments;
 pub(crate) mod compile_cx;
 pub(crate) mod control;
+pub(crate) mod cursor;
 pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod failure;
@@ -25,5 +26,6 @@ pub(crate) mod query;
 pub(crate) mod row_limit;
 pub(crate) mod set_option;
 pub(crate) mod show_plan;
+pub(crate) mod statistics;
 pub(crate) mod transactions;
 pub(crate) mod trigger;

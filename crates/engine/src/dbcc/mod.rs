@@ -39,7 +39,7 @@ pub(crate) fn run(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) -> Result<
         "PAGE" => page::page(interpreter, node)?,
         "IND" => page::index_pages(interpreter, node)?,
         "FREEPROCCACHE" | "FREESYSTEMCACHE" | "FREESESSIONCACHE" => interpreter.session.engine.plans.clear(),
-        "DROPCLEANBUFFERS" => interpreter.session.check()?,
+        "DROPCLEANBUFFERS" => interpreter.session.engine.storage.drop_clean_pages(),
         name => return Err(unsupported(format!("DBCC {name}")).into()),
     }
     if !quiet {

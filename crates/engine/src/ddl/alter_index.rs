@@ -7,21 +7,22 @@
 //!
 //! REBUILD fills a new tree and swaps it in; the rows' own tree likewise. Where rows are numbered (heaps, clustered indexes
 //! that are not unique) a rebuild of the rows numbers them anew, and every other index is rebuilt with them.
-//! Not built: REORGANIZE, DISABLE, SET, online and resumable REBUILD, partitions (40514).
+//! SET and the options of REBUILD are kept with the index.
+//! Not built: REORGANIZE, DISABLE, online and resumable REBUILD, partitions (40514).
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::constraints::check_options;
+use crate::ddl::constraints::{change_options, check_options};
 use crate::ddl::index::fill;
 use crate::ddl::index_options::{BuildOptions, duration_of};
-use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
+use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::online::{job_of, take_back, work};
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::ddl::{lock_for_change, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use std::sync::Arc;
 use thawdb_catalog::{IndexJob, TableDef};
-use thawdb_storage::TreeSpec;
+use thawdb_storage::{TreeId, TreeSpec};
 use thawdb_tsql::ast::{AlterIndex, AlterIndexAction, Ident, IndexOption, IndexOptionKind};
 use thawdb_types::SqlError;
 
@@ -29,9 +30,6 @@ use thawdb_types::SqlError;
 pub(crate) fn alter_index(interpreter: &mut Interpreter<'_, '_>, node: &AlterIndex) -> Result<(), Failure> {
     let open = database_of(interpreter.session, &node.table)?;
     let table = find_table(interpreter.session, &node.table)?.ok_or_else(|| message(1088, &[&shown(&node.table)]))?;
-    if is_local_temporary(&node.table) {
-        return Err(unsupported("ALTER INDEX on a temporary table").into());
-    }
     match &node.action {
         AlterIndexAction::Pause => pause(interpreter, &open, &table, node.name.as_ref()),
         AlterIndexAction::Resume(options) => resume(interpreter, &open, &table, node.name.as_ref(), options),
@@ -40,7 +38,12 @@ pub(crate) fn alter_index(interpreter: &mut Interpreter<'_, '_>, node: &AlterInd
         AlterIndexAction::Rebuild { partition: None, options } => rebuild(interpreter, &open, &table, node, options),
         AlterIndexAction::Reorganize { .. } => Err(unsupported("ALTER INDEX REORGANIZE").into()),
         AlterIndexAction::Disable => Err(unsupported("ALTER INDEX DISABLE").into()),
-        AlterIndexAction::Set(_) => Err(unsupported("ALTER INDEX SET").into()),
+        AlterIndexAction::Set(options) => interpreter.transactional(|this| {
+            lock_for_change(this.session, &open, table.id)?;
+            let table = this.session.table(open.id, table.id).ok_or_else(|| message(1088, &[&shown(&node.table)]))?;
+            let altered = with_options(&table, &positions_of(&table, node.name.as_ref())?, options)?;
+            put_table(this.session, &open, altered, &[]).map_err(Failure::run)
+        }),
     }
 }
 
@@ -135,23 +138,52 @@ fn rebuild(
     interpreter.transactional(|this| {
         lock_for_change(this.session, open, table.id)?;
         let table = this.session.table(open.id, table.id).ok_or_else(|| message(1088, &[&shown(&node.table)]))?;
-        let positions: Vec<usize> = match &node.name {
-            None => (0..table.indexes.len()).collect(),
-            Some(name) => {
-                let is_named = |at: &usize| table.indexes[*at].name.as_deref().is_some_and(|known| name.is(known));
-                let found = (0..table.indexes.len()).find(is_named);
-                vec![found.ok_or_else(|| message(2727, &[&name.text]))?]
-            }
-        };
-        rebuild_at(this, open, &table, positions).map_err(Failure::run)
+        let positions = positions_of(&table, node.name.as_ref())?;
+        let altered = with_options(&table, &positions, options)?;
+        rebuild_at(this, open, (&table, altered), positions).map_err(Failure::run)
     })
+}
+
+/// Positions of the indexes meant; `None` is ALL.
+fn positions_of(table: &TableDef, name: Option<&Ident>) -> Result<Vec<usize>, SqlError> {
+    let Some(name) = name else { return Ok((0..table.indexes.len()).collect()) };
+    let is_named = |at: &usize| table.indexes[*at].name.as_deref().is_some_and(|known| name.is(known));
+    let found = (0..table.indexes.len()).find(is_named);
+    Ok(vec![found.ok_or_else(|| message(2727, &[&name.text]))?])
+}
+
+/// The table with what SET or WITH says of these indexes. 10618, 1916 and 1979 for what may not ignore duplicates.
+fn with_options(table: &TableDef, positions: &[usize], options: &[IndexOption]) -> Result<TableDef, SqlError> {
+    check_options(&options.iter().filter(|option| !is_of_the_build(option)).cloned().collect::<Vec<_>>())?;
+    let mut altered = table.clone();
+    for at in positions.iter().filter(|at| !table.rows().keys.is_empty() || **at > 0) {
+        let index = &mut altered.indexes[*at];
+        change_options(&mut index.options, options)?;
+        let name = index.name.clone().unwrap_or_default();
+        if index.options.ignore_dup_key && !table.indexes[*at].options.ignore_dup_key {
+            if index.filter.is_some() {
+                return Err(message(10618, &[&"alter", &name, &table.name]));
+            }
+            if index.primary_key || index.unique_constraint {
+                return Err(message(1979, &[&name]));
+            }
+            if !index.unique {
+                return Err(message(1916, &[&"nonunique", &"ignore_dup_key"]));
+            }
+        }
+    }
+    Ok(altered)
+}
+
+fn is_of_the_build(option: &IndexOption) -> bool {
+    matches!(option.kind, IndexOptionKind::Online { .. } | IndexOptionKind::Resumable(_) | IndexOptionKind::MaxDuration(_))
 }
 
 /// Fills new trees for the indexes at `positions` and swaps them in.
 fn rebuild_at(
     this: &mut Interpreter<'_, '_>,
     open: &Arc<OpenDatabase>,
-    table: &Arc<TableDef>,
+    (table, mut altered): (&Arc<TableDef>, TableDef),
     mut positions: Vec<usize>,
 ) -> Result<(), SqlError> {
     let session = &mut *this.session;
@@ -159,7 +191,6 @@ fn rebuild_at(
     if positions.contains(&0) && numbered {
         positions = (0..table.indexes.len()).collect();
     }
-    let mut altered = (**table).clone();
     for at in &positions {
         let index = &mut altered.indexes[*at];
         let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup: 1 };
@@ -177,10 +208,6 @@ fn rebuild_at(
         }
     }
     let definition = (*altered).clone();
-    change_catalog(session, open, |catalog, part| {
-        for at in &positions {
-            part.txn.drop_tree(table.indexes[*at].tree).map_err(plain_error(open))?;
-        }
-        catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open))
-    })
+    let gone: Vec<TreeId> = positions.iter().map(|at| table.indexes[*at].tree).collect();
+    put_table(session, open, definition, &gone)
 }

@@ -4,30 +4,31 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, define};
 use crate::ddl::index::{AddedIndex, add_index};
-use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
+use crate::ddl::names::{database_of, find_table, shown};
+use crate::ddl::rewrite::{Source, rewrite};
 use crate::ddl::rules::{rule_of, rules_of};
 use crate::ddl::table::{add_constraint, constraint_index, system_name};
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::ddl::temporary::level_of;
+use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use std::sync::Arc;
-use thawdb_catalog::{ColumnId, ConstraintKind, TableDef};
+use thawdb_catalog::{ColumnId, ConstraintKind, LockEscalation, TableDef};
 use thawdb_query::context::StatementHost;
 use thawdb_storage::{KeyRange, ScanDirection};
-use thawdb_tsql::ast::{AlterTable, AlterTableAction, AlterTableDrop, ConstraintKind as ConstraintSyntax, DefaultDefinition, TableBody};
+use thawdb_tsql::ast::{
+    AlterTable, AlterTableAction, AlterTableDrop, ConstraintKind as ConstraintSyntax, DefaultDefinition, OptionItem, OptionValue, TableBody,
+};
 use thawdb_types::SqlError;
 
 /// ALTER TABLE.
 pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTable) -> Result<(), Failure> {
-    if is_local_temporary(&node.table) {
-        return Err(unsupported("ALTER TABLE of a temporary table").into());
-    }
     interpreter.transactional(|this| {
         let open = database_of(this.session, &node.table)?;
         let missing = || message(4902, &[&shown(&node.table)]);
         let found = find_table(this.session, &node.table)?.ok_or_else(missing)?;
         lock_for_change(this.session, &open, found.id)?;
-        let now = this.session.definitions(open.id).and_then(|c| c.tables.table(schema_of(&node.table), &node.table.name.text).cloned());
+        let now = find_table(this.session, &node.table)?;
         let table = now.filter(|table| table.id == found.id).ok_or_else(missing)?;
         match &node.action {
             AlterTableAction::Add { body, check } => add(this, &open, &table, body, check.unwrap_or(true)),
@@ -39,7 +40,11 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
                 let names: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
                 crate::ddl::trigger::set_enabled(this, &node.table, &names, *enable)
             }
-            AlterTableAction::AlterColumn { .. } => Err(unsupported("ALTER TABLE ALTER COLUMN").into()),
+            AlterTableAction::Set(options) => set_options(this, &open, &table, options),
+            AlterTableAction::AlterColumn { .. } if level_of(this.session, &open, &table).is_some() => {
+                Err(unsupported("ALTER TABLE ALTER COLUMN of a temporary table").into())
+            }
+            AlterTableAction::AlterColumn { column } => crate::ddl::alter_column::alter_column(this, &open, &table, column),
             AlterTableAction::Rebuild { .. } => Err(unsupported("ALTER TABLE REBUILD").into()),
             AlterTableAction::Switch { .. } => Err(unsupported("ALTER TABLE SWITCH").into()),
             _ => Err(unsupported("ALTER TABLE").into()),
@@ -86,6 +91,31 @@ fn add(
     Ok(())
 }
 
+/// SET (LOCK_ESCALATION = ...).
+fn set_options(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    options: &[OptionItem],
+) -> Result<(), Failure> {
+    let mut altered = (**table).clone();
+    for option in options {
+        let line = option.span.line;
+        if option.name != "LOCK_ESCALATION" {
+            return Err(unsupported_option(&option.name).at_line(line).into());
+        }
+        altered.lock_escalation = match &option.value {
+            OptionValue::Word(word) if word == "TABLE" => LockEscalation::Table,
+            OptionValue::Word(word) if word == "AUTO" => LockEscalation::Auto,
+            OptionValue::Word(word) if word == "DISABLE" => LockEscalation::Disable,
+            OptionValue::Word(word) => return Err(message(102, &[word]).at_line(line).into()),
+            _ => return Err(message(102, &[&"LOCK_ESCALATION"]).at_line(line).into()),
+        };
+    }
+    altered.modified = interpreter.session.engine.now_datetime();
+    put_table(interpreter.session, open, altered, &[]).map_err(Failure::run)
+}
+
 fn has_rows(interpreter: &Interpreter<'_, '_>, open: &OpenDatabase, table: &TableDef) -> Result<bool, SqlError> {
     let view = interpreter.session.read_view(open.id)?;
     let mut scan = view.scan(table.rows().tree, KeyRange::ALL, ScanDirection::Forward).map_err(plain_error(open))?;
@@ -102,7 +132,7 @@ fn add_columns(
         return Ok(());
     }
     let mut altered = (**table).clone();
-    let mut defaults = Vec::new();
+    let (mut defaults, mut filled) = (Vec::new(), Vec::new());
     let occupied = has_rows(interpreter, open, table)?;
     for column in &body.columns {
         let last = altered.columns.iter().map(|c| c.id.0).max().unwrap_or(0);
@@ -113,8 +143,8 @@ fn add_columns(
         if new.syntax.constraints.iter().any(|c| rule_of(c, None).is_none()) || new.syntax.index.is_some() {
             return Err(unsupported_option("constraint at an added column").at_line(column.span.line).into());
         }
-        if occupied {
-            refuse_if_rows_must_change(&new.definition, new.syntax, table)?;
+        if occupied && let Some(value) = value_for_rows(&new.definition, new.syntax, table)? {
+            filled.push((new.definition.id, value));
         }
         if let Some(default) = &new.syntax.default {
             let given = default.name.as_ref().map(|name| name.text.clone());
@@ -125,8 +155,24 @@ fn add_columns(
     if altered.columns.len() > COLUMNS_MAX {
         return Err(message(1702, &[&altered.columns[COLUMNS_MAX].name, &table.name, &COLUMNS_MAX]).into());
     }
+    if !filled.is_empty() && level_of(interpreter.session, open, table).is_some() {
+        return Err(unsupported("ALTER TABLE ADD of a column with values to a temporary table").into());
+    }
+    if !filled.is_empty() {
+        altered = rewrite(interpreter, open, table, altered, |column| {
+            let added = table.columns.iter().all(|old| old.id != column.id);
+            let value = filled.iter().find(|(id, _)| *id == column.id).map_or("NULL", |(_, value)| value.as_str());
+            if added { Source::Value(value.to_owned()) } else { Source::Kept }
+        })?;
+    }
     let now = interpreter.session.engine.now_datetime();
     altered.modified = now;
+    if level_of(interpreter.session, open, table).is_some() {
+        for (id, given) in defaults {
+            name_default(&mut altered, id, given);
+        }
+        return put_table(interpreter.session, open, altered, &[]).map_err(Failure::run);
+    }
     change_catalog(interpreter.session, open, |catalog, part| {
         for (column, given) in defaults {
             let name = given.clone().unwrap_or_else(|| system_name("DF", &altered.name, altered.id, column.0));
@@ -138,17 +184,23 @@ fn add_columns(
     .map_err(Failure::run)
 }
 
-/// Rows written before read an added column as NULL: what would need another value in them is refused.
-fn refuse_if_rows_must_change(
+/// What rows written before get in an added column; `None` where they may read NULL, as they do by themselves. 4901 if
+/// nothing is said and NULL may not be.
+fn value_for_rows(
     column: &thawdb_catalog::ColumnDef,
     syntax: &thawdb_tsql::ast::RegularColumn,
     table: &TableDef,
-) -> Result<(), SqlError> {
+) -> Result<Option<String>, SqlError> {
     let with_values = syntax.default.as_ref().is_some_and(|default| default.with_values);
-    if column.identity.is_some() || with_values || (!column.nullable && column.default.is_some()) {
-        return Err(unsupported("ALTER TABLE ADD of a column with values for existing rows"));
+    if let Some(identity) = &column.identity {
+        let nth = "(ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) - 1)";
+        return Ok(Some(format!("{} + {nth} * {}", identity.seed, identity.increment)));
     }
-    if column.nullable { Ok(()) } else { Err(message(4901, &[&column.name, &table.name])) }
+    match &column.default {
+        Some(default) if with_values || !column.nullable => Ok(Some(default.clone())),
+        _ if column.nullable => Ok(None),
+        _ => Err(message(4901, &[&column.name, &table.name])),
+    }
 }
 
 fn add_default(
@@ -171,6 +223,10 @@ fn add_default(
     let now = interpreter.session.engine.now_datetime();
     altered.modified = now;
     let given = default.name.as_ref().map(|name| name.text.clone());
+    if level_of(interpreter.session, open, table).is_some() {
+        name_default(&mut altered, id, given);
+        return put_table(interpreter.session, open, altered, &[]);
+    }
     change_catalog(interpreter.session, open, |catalog, part| {
         let name = given.clone().unwrap_or_else(|| system_name("DF", &altered.name, altered.id, id.0));
         add_constraint(catalog, part, open, &altered, (name, given.is_none()), ConstraintKind::Default(id), now)?;
@@ -194,6 +250,9 @@ fn add_key(
     let heap = table.rows().keys.is_empty();
     index.clustered = Some(index.clustered.unwrap_or(index.primary_key && heap));
     let AddedIndex { name, id } = add_index(interpreter, open, table, &index)?;
+    if level_of(interpreter.session, open, table).is_some() {
+        return Ok(());
+    }
     let now = interpreter.session.engine.now_datetime();
     let kind = if index.primary_key { ConstraintKind::PrimaryKey(id) } else { ConstraintKind::Unique(id) };
     change_catalog(interpreter.session, open, |catalog, part| {
@@ -208,10 +267,13 @@ fn drop_part(
     table: &Arc<TableDef>,
     item: &AlterTableDrop,
 ) -> Result<(), Failure> {
-    if item.column {
-        return Err(unsupported("ALTER TABLE DROP COLUMN").into());
-    }
     let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
+    if level_of(interpreter.session, open, &table).is_some() {
+        return drop_of_temporary(interpreter, open, &table, item);
+    }
+    if item.column {
+        return crate::ddl::alter_column::drop_column(interpreter, open, &table, &item.name, item.if_exists);
+    }
     let definitions = interpreter.session.definitions(open.id).ok_or_else(|| message(4902, &[&table.name]))?;
     let constraint = definitions.constraints_of(table.id).find(|constraint| item.name.is(&constraint.name)).cloned();
     let Some(constraint) = constraint else {
@@ -249,5 +311,34 @@ fn drop_default(
         known.default_name = None;
     }
     altered.modified = interpreter.session.engine.now_datetime();
-    change_catalog(interpreter.session, open, |catalog, part| catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open)))
+    put_table(interpreter.session, open, altered, &[])
+}
+
+/// A temporary table's constraints are no objects: their names are in its definition alone.
+fn name_default(table: &mut TableDef, id: ColumnId, given: Option<String>) {
+    let name = given.unwrap_or_else(|| system_name("DF", &table.name, table.id, id.0));
+    for column in table.columns.iter_mut().filter(|column| column.id == id) {
+        column.default_name = Some(name.clone());
+    }
+}
+
+fn drop_of_temporary(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    item: &AlterTableDrop,
+) -> Result<(), Failure> {
+    if item.column {
+        return Err(unsupported("ALTER TABLE DROP COLUMN of a temporary table").into());
+    }
+    let is_named = |name: &Option<String>| name.as_deref().is_some_and(|name| item.name.is(name));
+    if let Some(column) = table.columns.iter().find(|column| is_named(&column.default_name)) {
+        return drop_default(interpreter, open, table, column.id).map_err(Failure::run);
+    }
+    let key = table.indexes.iter().find(|index| (index.primary_key || index.unique_constraint) && is_named(&index.name));
+    match key {
+        Some(index) => crate::ddl::index::remove_index(interpreter, open, table, index.id),
+        None if item.if_exists => Ok(()),
+        None => Err(message(3728, &[&item.name.text]).into()),
+    }
 }

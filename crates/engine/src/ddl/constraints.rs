@@ -1,9 +1,13 @@
 //! Keys and indexes of a table being defined: from PRIMARY KEY, UNIQUE and INDEX clauses to index definitions.
 
+use crate::ddl::index_filter::FilterReader;
 use crate::messages::{message, unsupported_option};
-use thawdb_catalog::{ColumnDef, IndexDef, IndexId, IndexKey};
+use std::sync::Arc;
+use thawdb_catalog::{ColumnDef, IndexDef, IndexFilter, IndexId, IndexKey, IndexOptions};
 use thawdb_storage::TreeId;
-use thawdb_tsql::ast::{Ident, IndexKey as KeySyntax, IndexOption, IndexOptionKind, InlineIndex, KeyConstraint, StorageTarget};
+use thawdb_tsql::ast::{
+    Expr, ExprKind, Ident, IndexKey as KeySyntax, IndexOption, IndexOptionKind, InlineIndex, KeyConstraint, Literal, StorageTarget,
+};
 use thawdb_types::SqlError;
 
 /// Columns of an index key: SQL Server's limit.
@@ -22,6 +26,8 @@ pub(crate) struct NewIndex {
     /// As written: `None` leaves it to the defaults.
     pub(crate) clustered: Option<bool>,
     pub(crate) filegroup: Option<String>,
+    pub(crate) filter: Option<Arc<IndexFilter>>,
+    pub(crate) options: IndexOptions,
 }
 
 impl NewIndex {
@@ -35,7 +41,8 @@ impl NewIndex {
             unique: self.unique,
             primary_key: self.primary_key,
             unique_constraint: self.unique_constraint,
-            filter: None,
+            filter: self.filter.clone(),
+            options: self.options,
             tree,
         }
     }
@@ -68,25 +75,25 @@ pub(crate) fn key_constraint(
         unique_constraint: !primary_key,
         clustered: clause.clustered,
         filegroup: filegroup_of(clause.on.as_ref())?,
+        filter: None,
+        options: options_of(&clause.options)?,
     })
 }
 
 /// An INDEX clause of CREATE TABLE. At a column its key is that column.
-pub(crate) fn inline_index(
-    columns: &[ColumnDef],
-    table: &str,
-    clause: &InlineIndex,
-    at_column: Option<usize>,
-) -> Result<NewIndex, SqlError> {
-    if clause.hash || clause.columnstore || clause.filter.is_some() {
-        return Err(unsupported_option(if clause.filter.is_some() { "filtered index" } else { "HASH or COLUMNSTORE index" }));
+pub(crate) fn inline_index(reader: &FilterReader<'_>, clause: &InlineIndex, at_column: Option<usize>) -> Result<NewIndex, SqlError> {
+    if clause.hash || clause.columnstore {
+        return Err(unsupported_option("HASH or COLUMNSTORE index"));
     }
+    let (columns, table) = (reader.columns, reader.table);
     check_options(&clause.options)?;
     let keys = match at_column {
         Some(column_index) if clause.keys.is_empty() => vec![IndexKey { column_index, descending: false }],
         _ => keys_of(columns, table, &clause.keys, "index")?,
     };
     check_key_types(columns, table, &keys)?;
+    let is_clustered = clause.clustered == Some(true);
+    check_clause(is_clustered, clause.unique, &clause.include, clause.filter.is_some(), (&clause.name.text, table), &clause.options)?;
     Ok(NewIndex {
         name: Some(clause.name.text.clone()),
         included: included_of(columns, table, &clause.include, &keys)?,
@@ -96,6 +103,8 @@ pub(crate) fn inline_index(
         unique_constraint: false,
         clustered: Some(clause.clustered.unwrap_or(false)),
         filegroup: filegroup_of(clause.on.as_ref())?,
+        filter: clause.filter.as_ref().map(|filter| reader.read(&clause.name.text, filter)).transpose()?,
+        options: options_of(&clause.options)?,
     })
 }
 
@@ -163,7 +172,7 @@ pub(crate) fn check_options(options: &[IndexOption]) -> Result<(), SqlError> {
             | IndexOptionKind::AllowPageLocks(_)
             | IndexOptionKind::OptimizeForSequentialKey(_)
             | IndexOptionKind::MaxDop(_)
-            | IndexOptionKind::IgnoreDupKey(false)
+            | IndexOptionKind::IgnoreDupKey(_)
             | IndexOptionKind::StatisticsIncremental(false)
             | IndexOptionKind::DropExisting(false)
             | IndexOptionKind::Resumable(false)
@@ -171,7 +180,6 @@ pub(crate) fn check_options(options: &[IndexOption]) -> Result<(), SqlError> {
             | IndexOptionKind::XmlCompression(false) => None,
             IndexOptionKind::DataCompression { method, .. } if method == "NONE" => None,
             IndexOptionKind::DataCompression { .. } => Some("DATA_COMPRESSION".to_owned()),
-            IndexOptionKind::IgnoreDupKey(true) => Some("IGNORE_DUP_KEY".to_owned()),
             IndexOptionKind::DropExisting(true) => Some("DROP_EXISTING".to_owned()),
             IndexOptionKind::Resumable(true) => Some("RESUMABLE".to_owned()),
             IndexOptionKind::Online { .. } => Some("ONLINE".to_owned()),
@@ -184,4 +192,57 @@ pub(crate) fn check_options(options: &[IndexOption]) -> Result<(), SqlError> {
         }
     }
     Ok(())
+}
+
+/// What WITH says that the index keeps. 129 for a FILLFACTOR that is no percentage.
+pub(crate) fn options_of(options: &[IndexOption]) -> Result<IndexOptions, SqlError> {
+    let mut read = IndexOptions::default();
+    change_options(&mut read, options).map(|()| read)
+}
+
+/// Takes over what WITH or SET says.
+pub(crate) fn change_options(read: &mut IndexOptions, options: &[IndexOption]) -> Result<(), SqlError> {
+    for option in options {
+        match &option.kind {
+            IndexOptionKind::IgnoreDupKey(on) => read.ignore_dup_key = *on,
+            IndexOptionKind::PadIndex(on) => read.pad_index = *on,
+            IndexOptionKind::AllowRowLocks(on) => read.allow_row_locks = *on,
+            IndexOptionKind::AllowPageLocks(on) => read.allow_page_locks = *on,
+            IndexOptionKind::OptimizeForSequentialKey(on) => read.sequential_key = *on,
+            IndexOptionKind::FillFactor(value) => {
+                read.fill_factor = fill_factor(value).map_err(|error| error.at_line(option.span.line))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn fill_factor(value: &Expr) -> Result<u8, SqlError> {
+    let ExprKind::Literal(Literal::Integer(percent)) = &value.kind else { return Err(message(102, &[&"FILLFACTOR"])) };
+    let given = u8::try_from(*percent).ok().filter(|percent| (1..=100).contains(percent));
+    given.ok_or_else(|| message(129, &[percent]))
+}
+
+/// What an INDEX clause or CREATE INDEX may not put together. `names` are the index's and the table's.
+pub(crate) fn check_clause(
+    clustered: bool,
+    unique: bool,
+    include: &[Ident],
+    filtered: bool,
+    names: (&str, &str),
+    options: &[IndexOption],
+) -> Result<(), SqlError> {
+    let ignores = options.iter().any(|option| option.kind == IndexOptionKind::IgnoreDupKey(true));
+    if clustered && !include.is_empty() {
+        return Err(message(10601, &[]));
+    }
+    if ignores && filtered {
+        return Err(message(10618, &[&"create", &names.0, &names.1]));
+    }
+    if ignores && !unique {
+        return Err(message(1916, &[&"nonunique", &"ignore_dup_key"]));
+    }
+    // The rows themselves cannot be left out of their own tree.
+    if clustered && filtered { Err(message(156, &[&"WHERE"])) } else { Ok(()) }
 }

@@ -2,21 +2,44 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::constraints::{NewIndex, check_key_types, check_options, filegroup_of, included_of, keys_of};
+use crate::ddl::constraints::{NewIndex, check_clause, check_key_types, check_options, filegroup_of, included_of, keys_of, options_of};
+use crate::ddl::index_filter::FilterReader;
 use crate::ddl::index_options::BuildOptions;
-use crate::ddl::names::{database_of, find_table, is_local_temporary, schema_of, shown};
+use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::table::{filegroup_number, index_name};
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, online, plain_error};
+use crate::ddl::{lock_for_change, online, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
-use crate::messages::{message, unsupported, unsupported_option};
+use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{IndexId, TableDef};
 use thawdb_maintain::{BuildError, BuildProgress, IndexBuild, IndexBuildOptions};
 use thawdb_query::context::StatementHost;
-use thawdb_storage::TreeSpec;
+use thawdb_storage::{TreeId, TreeSpec};
 use thawdb_tsql::ast::{CreateIndex, DropIndex, DropIndexItem, Span};
 use thawdb_types::SqlError;
+
+/// The index that CREATE INDEX asks for.
+pub(crate) fn new_index(session: &SessionState, table: &TableDef, node: &CreateIndex) -> Result<NewIndex, SqlError> {
+    let clustered = node.clustered.unwrap_or(false);
+    let written = shown(&node.table);
+    check_clause(clustered, node.unique, &node.include, node.filter.is_some(), (&node.name.text, &written), &node.options)?;
+    let keys = keys_of(&table.columns, &table.name, &node.keys, "index")?;
+    check_key_types(&table.columns, &table.name, &keys)?;
+    let reader = FilterReader { session, table: &written, columns: &table.columns };
+    Ok(NewIndex {
+        name: Some(node.name.text.clone()),
+        included: included_of(&table.columns, &table.name, &node.include, &keys)?,
+        keys,
+        unique: node.unique,
+        primary_key: false,
+        unique_constraint: false,
+        clustered: Some(clustered),
+        filegroup: filegroup_of(node.on.as_ref())?,
+        filter: node.filter.as_ref().map(|filter| reader.read(&node.name.text, filter)).transpose()?,
+        options: options_of(&node.options)?,
+    })
+}
 
 /// An index that was added.
 pub(crate) struct AddedIndex {
@@ -26,8 +49,8 @@ pub(crate) struct AddedIndex {
 
 /// CREATE INDEX.
 pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex, span: Span) -> Result<(), Failure> {
-    if node.columnstore || node.filter.is_some() || node.filestream_on.is_some() {
-        return Err(unsupported_option(if node.columnstore { "COLUMNSTORE" } else { "filtered index" }).into());
+    if node.columnstore || node.filestream_on.is_some() {
+        return Err(unsupported_option(if node.columnstore { "COLUMNSTORE" } else { "FILESTREAM_ON" }).into());
     }
     let options = BuildOptions::read(interpreter, &node.options, "CREATE INDEX")?;
     check_options(&options.rest)?;
@@ -39,29 +62,10 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
         let open = database_of(this.session, &node.table)?;
         let missing = || message(1088, &[&shown(&node.table)]);
         let table = find_table(this.session, &node.table)?.ok_or_else(missing)?;
-        if is_local_temporary(&node.table) {
-            return Err(unsupported("CREATE INDEX on a temporary table").into());
-        }
         lock_for_change(this.session, &open, table.id)?;
         let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
-        let index = new_index(&table, node)?;
+        let index = new_index(this.session, &table, node)?;
         add_index(this, &open, &table, &index).map(drop)
-    })
-}
-
-/// The index that CREATE INDEX asks for.
-pub(crate) fn new_index(table: &TableDef, node: &CreateIndex) -> Result<NewIndex, SqlError> {
-    let keys = keys_of(&table.columns, &table.name, &node.keys, "index")?;
-    check_key_types(&table.columns, &table.name, &keys)?;
-    Ok(NewIndex {
-        name: Some(node.name.text.clone()),
-        included: included_of(&table.columns, &table.name, &node.include, &keys)?,
-        keys,
-        unique: node.unique,
-        primary_key: false,
-        unique_constraint: false,
-        clustered: Some(node.clustered.unwrap_or(false)),
-        filegroup: filegroup_of(node.on.as_ref())?,
     })
 }
 
@@ -106,7 +110,7 @@ pub(crate) fn add_index(
     let altered = Arc::new(altered);
     fill(interpreter.session, open, table, &altered, altered.indexes.len() - 1)?;
     let definition = (*altered).clone();
-    change_catalog(interpreter.session, open, |catalog, part| catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open)))?;
+    put_table(interpreter.session, open, definition, &[])?;
     Ok(AddedIndex { name, id })
 }
 
@@ -172,12 +176,8 @@ fn add_clustered(
         fill(session, open, &altered, &altered, position)?;
     }
     let definition = (*altered).clone();
-    change_catalog(session, open, |catalog, part| {
-        for old in &table.indexes {
-            part.txn.drop_tree(old.tree).map_err(plain_error(open))?;
-        }
-        catalog.put_table(&mut part.txn, definition).map_err(catalog_error(open))
-    })?;
+    let gone: Vec<TreeId> = table.indexes.iter().map(|index| index.tree).collect();
+    put_table(session, open, definition, &gone)?;
     Ok(AddedIndex { name, id: IndexId(1) })
 }
 
@@ -198,11 +198,8 @@ fn drop_one(interpreter: &mut Interpreter<'_, '_>, item: &DropIndexItem, if_exis
     let Some(table) = find_table(interpreter.session, &item.table)? else {
         return if if_exists { Ok(()) } else { Err(missing().into()) };
     };
-    if is_local_temporary(&item.table) {
-        return Err(unsupported("DROP INDEX on a temporary table").into());
-    }
     lock_for_change(interpreter.session, &open, table.id)?;
-    let now = interpreter.session.definitions(open.id).and_then(|c| c.tables.table(schema_of(&item.table), &item.table.name.text).cloned());
+    let now = find_table(interpreter.session, &item.table)?;
     let Some(table) = now.filter(|now| now.id == table.id) else { return Err(missing().into()) };
     let index = table.indexes.iter().find(|index| index.name.as_deref().is_some_and(|name| item.name.is(name)));
     let Some(index) = index else {
@@ -224,16 +221,11 @@ pub(crate) fn remove_index(
     id: IndexId,
 ) -> Result<(), Failure> {
     if id.0 == 1 {
-        return Err(unsupported("DROP of a clustered index").into());
+        return crate::ddl::rewrite::to_heap(interpreter, open, table);
     }
-    let now = interpreter.session.engine.now_datetime();
-    let dropped: Result<(), SqlError> = change_catalog(interpreter.session, open, |catalog, part| {
-        let mut altered = (**table).clone();
-        let position = altered.indexes.iter().position(|index| index.id == id).ok_or_else(|| message(3701, &[&"drop", &"index", &id.0]))?;
-        let index = altered.indexes.remove(position);
-        altered.modified = now;
-        part.txn.drop_tree(index.tree).map_err(plain_error(open))?;
-        catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))
-    });
-    dropped.map_err(Failure::run)
+    let mut altered = (**table).clone();
+    let position = altered.indexes.iter().position(|index| index.id == id).ok_or_else(|| message(3701, &[&"drop", &"index", &id.0]))?;
+    let index = altered.indexes.remove(position);
+    altered.modified = interpreter.session.engine.now_datetime();
+    put_table(interpreter.session, open, altered, &[index.tree]).map_err(Failure::run)
 }

@@ -9,6 +9,7 @@
 //!    from the newest published one.
 //! 2. A table that is changed or dropped is locked Sch-M until the transaction ends: nobody runs a plan on it meanwhile.
 
+pub(crate) mod alter_column;
 pub(crate) mod alter_database;
 pub(crate) mod alter_index;
 pub(crate) mod alter_table;
@@ -21,12 +22,14 @@ pub(crate) mod filegroups;
 pub(crate) mod files;
 pub(crate) mod function;
 pub(crate) mod index;
+pub(crate) mod index_filter;
 pub(crate) mod index_options;
 pub(crate) mod login;
 pub(crate) mod module;
 pub(crate) mod names;
 pub(crate) mod online;
 pub(crate) mod procedure;
+pub(crate) mod rewrite;
 pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod sequence;
@@ -39,12 +42,13 @@ pub(crate) mod view;
 
 use crate::instance::database::OpenDatabase;
 use crate::session::state::SessionState;
+use crate::session::temporary::TempTable;
 use crate::session::transaction::DatabaseTxn;
 use crate::storage_error;
 use std::sync::Arc;
-use thawdb_catalog::{CatalogError, DatabaseCatalog, ObjectId};
-use thawdb_storage::StorageError;
+use thawdb_catalog::{CatalogError, DatabaseCatalog, ObjectId, TableDef};
 use thawdb_storage::locks::LockMode;
+use thawdb_storage::{StorageError, TreeId};
 use thawdb_types::SqlError;
 
 /// Changes a database's catalog within the session's transaction.
@@ -60,6 +64,26 @@ pub(crate) fn change_catalog<R>(
     let result = change(&mut catalog, part)?;
     part.catalog = Some(Arc::new(catalog));
     Ok(result)
+}
+
+/// Replaces the definition of a table, in the catalog or, of a temporary table, in the session; `gone` are trees it has no
+/// more.
+pub(crate) fn put_table(
+    session: &mut SessionState,
+    database: &Arc<OpenDatabase>,
+    table: TableDef,
+    gone: &[TreeId],
+) -> Result<(), SqlError> {
+    let drop_trees = |part: &mut DatabaseTxn| gone.iter().try_for_each(|tree| part.txn.drop_tree(*tree)).map_err(plain_error(database));
+    if let Some(level) = temporary::level_of(session, database, &table) {
+        drop_trees(session.part(database.id)?)?;
+        session.temp.put(TempTable { table: Arc::new(table), level });
+        return Ok(());
+    }
+    change_catalog(session, database, |catalog, part| {
+        drop_trees(part)?;
+        catalog.put_table(&mut part.txn, table).map_err(catalog_error(database))
+    })
 }
 
 /// Keeps everybody from a table until the transaction ends; 10637 while an index operation goes on there.

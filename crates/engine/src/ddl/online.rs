@@ -86,12 +86,13 @@ fn take_up_instead(
     node: &CreateIndex,
     options: &BuildOptions,
 ) -> Result<(), Failure> {
-    let wanted = new_index(table, node)?;
+    let wanted = new_index(interpreter.session, table, node)?;
     let known = &job.index;
     let is_same = options.resumable
         && job.resumable
         && known.name.as_deref().is_some_and(|name| node.name.is(name))
         && (&known.keys, &known.included, known.unique) == (&wanted.keys, &wanted.included, wanted.unique)
+        && (&known.filter, known.options) == (&wanted.filter, wanted.options)
         && job.fill_factor == options.fill_factor;
     if !is_same || open.jobs.state(table.id).running {
         return Err(message(10637, &[&table.name, &table.id.0]).into());
@@ -116,7 +117,7 @@ fn begin(
     // Whoever wrote the table before has ended, and whoever writes it after knows of the build.
     lock_for_change(this.session, open, table.id)?;
     let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
-    let index = new_index(&table, node)?;
+    let index = new_index(this.session, &table, node)?;
     check_index_name(&table, &node.name.text)?;
     let large = index.included.iter().find(|column| table.columns[**column].sql_type.is_large());
     if let Some(column) = large {

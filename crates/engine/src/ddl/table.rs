@@ -4,6 +4,7 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
 use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
+use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{DEFAULT_SCHEMA, database_of, is_local_temporary, schema_of, shown};
 use crate::ddl::rules::{NewRule, NewRuleKind, rule_of, rules_of};
 use crate::ddl::{catalog_error, change_catalog, plain_error};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, ObjectId, SchemaId, TableDef};
 use thawdb_storage::{TreeSpec, Txn};
 use thawdb_tsql::ast::{ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
-use thawdb_types::SqlError;
+use thawdb_types::{SqlError, SqlType};
 
 /// A table as its clauses describe it, before it has numbers and trees.
 pub(crate) struct NewTable {
@@ -109,14 +110,34 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
     }
     let default_names = columns.iter().map(|c| c.syntax.default.as_ref().and_then(|d| d.name.as_ref()).map(|n| n.text.clone())).collect();
     let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
-    let indexes = describe_indexes(name, body, &columns, &definitions)?;
+    let reader = FilterReader { session, table: name, columns: &definitions };
+    let indexes = describe_indexes(&reader, body, &columns)?;
     let mut new = NewTable { name: name.to_owned(), columns: definitions, indexes, default_names, filegroup: None, rules: rules_of(body) };
     check_column_names(&new)?;
+    check_row_size(&new)?;
     if new.columns.iter().filter(|c| c.identity.is_some()).count() > 1 {
         return Err(message(2744, &[&name]));
     }
     check_keys(&mut new, &columns)?;
     Ok(new)
+}
+
+/// Bytes of a row in a page.
+const ROW_BYTES_MAX: usize = 8_060;
+
+/// 1701 if the columns of fixed length alone are longer than a row may be.
+fn check_row_size(new: &NewTable) -> Result<(), SqlError> {
+    let bytes = |column: &ColumnDef| match column.sql_type {
+        SqlType::Char { length, .. } | SqlType::Binary { length } => usize::from(length),
+        SqlType::NChar { length, .. } => 2 * usize::from(length),
+        SqlType::Bit => 0,
+        other => other.fixed_bytes().unwrap_or(0),
+    };
+    let bits = new.columns.iter().filter(|column| column.sql_type == SqlType::Bit).count();
+    // A row's header, the count of its columns, and a bit for each that says whether it is NULL.
+    let overhead = 6 + new.columns.len().div_ceil(8);
+    let least = overhead + bits.div_ceil(8) + new.columns.iter().map(bytes).sum::<usize>();
+    if least > ROW_BYTES_MAX { Err(message(1701, &[&new.name, &least, &overhead, &ROW_BYTES_MAX])) } else { Ok(()) }
 }
 
 fn check_column_names(new: &NewTable) -> Result<(), SqlError> {
@@ -128,12 +149,8 @@ fn check_column_names(new: &NewTable) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn describe_indexes(
-    table: &str,
-    body: &TableBody,
-    columns: &[NewColumn<'_>],
-    definitions: &[ColumnDef],
-) -> Result<Vec<NewIndex>, SqlError> {
+fn describe_indexes(reader: &FilterReader<'_>, body: &TableBody, columns: &[NewColumn<'_>]) -> Result<Vec<NewIndex>, SqlError> {
+    let (table, definitions) = (reader.table, reader.columns);
     let mut indexes = Vec::new();
     for (at, column) in columns.iter().enumerate() {
         for constraint in column.syntax.constraints.iter().filter(|constraint| rule_of(constraint, None).is_none()) {
@@ -142,7 +159,7 @@ fn describe_indexes(
             indexes.push(made);
         }
         if let Some(index) = &column.syntax.index {
-            indexes.push(inline_index(definitions, table, index, Some(at))?);
+            indexes.push(inline_index(reader, index, Some(at))?);
         }
     }
     for constraint in body.constraints.iter().filter(|constraint| rule_of(constraint, None).is_none()) {
@@ -150,7 +167,7 @@ fn describe_indexes(
         indexes.push(constraint_index(definitions, table, constraint, None).map_err(|error| error.at_line(line))?);
     }
     for index in &body.indexes {
-        indexes.push(inline_index(definitions, table, index, None)?);
+        indexes.push(inline_index(reader, index, None)?);
     }
     Ok(indexes)
 }
@@ -269,6 +286,7 @@ pub(crate) fn build(
         name: new.name.clone(),
         columns: new.columns.clone(),
         indexes,
+        lock_escalation: Default::default(),
         building: None,
         created: now,
         modified: now,
@@ -286,6 +304,7 @@ pub(crate) fn heap(tree: thawdb_storage::TreeId) -> IndexDef {
         primary_key: false,
         unique_constraint: false,
         filter: None,
+        options: Default::default(),
         tree,
     }
 }

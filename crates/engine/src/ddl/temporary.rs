@@ -5,6 +5,7 @@ use crate::batch::interpreter::Interpreter;
 use crate::ddl::table::{NewTable, build, describe};
 use crate::ddl::{catalog_error, change_catalog, plain_error};
 use crate::instance::TEMPDB_ID;
+use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use crate::session::state::SessionState;
 use crate::session::temporary::{TempTable, VARIABLES_ID};
@@ -34,6 +35,11 @@ fn name_defaults(new: &mut NewTable, id: ObjectId) {
     for (column, given) in new.columns.iter_mut().zip(names).filter(|(column, _)| column.default.is_some()) {
         column.default_name = Some(given.unwrap_or_else(|| crate::ddl::table::system_name("DF", &table, id, column.id.0)));
     }
+}
+
+/// Level of the scope that made a table, if it is a local temporary one.
+pub(crate) fn level_of(session: &SessionState, database: &OpenDatabase, table: &TableDef) -> Option<usize> {
+    session.temp.by_id(table.id).filter(|_| database.id == TEMPDB_ID).map(|temp| temp.level)
 }
 
 /// Drops the trees of a temporary table and forgets it.

@@ -3,10 +3,13 @@
 //! ```text
 //! EXEC name, RPC name ─► find ─► Text: sp_executesql, sp_prepare, ...     run a text given as an argument
 //!                              ─► Catalog: sp_tables, sp_columns, ...     a T-SQL text of ours over sys views
+//!                              ─► ApplicationLock                         locks on names
 //!                              ─► Refused: sp_cursor...                   known, not built
 //! ```
 
+pub(crate) mod applock;
 pub(crate) mod catalog;
+pub(crate) mod rename;
 pub(crate) mod texts;
 
 use crate::api::parameter::Parameter;
@@ -19,6 +22,7 @@ use crate::messages::{message, unsupported};
 use crate::session::CallEnd;
 use crate::session::frame::Frame;
 use crate::session::state::SessionState;
+use applock::LockProcedure;
 use catalog::CatalogProcedure;
 use texts::TextProcedure;
 use thawdb_types::{Scalar, SqlError, SqlType};
@@ -28,8 +32,12 @@ use thawdb_types::{Scalar, SqlError, SqlType};
 pub(crate) enum Procedure {
     Text(TextProcedure),
     Catalog(&'static CatalogProcedure),
+    /// sp_getapplock, sp_releaseapplock.
+    ApplicationLock(LockProcedure),
     /// sp_flush_log: makes commits with delayed durability durable.
     FlushLog,
+    /// sp_rename.
+    Rename,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -44,7 +52,7 @@ pub(crate) struct Returned {
 }
 
 /// Procedures that exist in SQL Server and whose absence is told by name.
-const REFUSED: [&str; 14] = [
+const REFUSED: [&str; 11] = [
     "sp_cursor",
     "sp_cursoropen",
     "sp_cursorprepare",
@@ -55,10 +63,7 @@ const REFUSED: [&str; 14] = [
     "sp_cursoroption",
     "sp_cursorclose",
     "sp_prepexecrpc",
-    "sp_rename",
     "sp_addmessage",
-    "sp_getapplock",
-    "sp_releaseapplock",
 ];
 
 /// The procedure of a name, with or without `sys.`, `dbo.` or a database before it.
@@ -75,6 +80,12 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     let bare = name.name.text.to_ascii_lowercase();
     if bare == "sp_flush_log" {
         return Some(Procedure::FlushLog);
+    }
+    if let Some(procedure) = LockProcedure::of(&bare) {
+        return Some(Procedure::ApplicationLock(procedure));
+    }
+    if bare == "sp_rename" {
+        return Some(Procedure::Rename);
     }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
@@ -110,12 +121,14 @@ pub(crate) fn call(
             let outputs = outputs.into_iter().map(|(at, variable)| (at, variable.value, variable.sql_type)).collect();
             Ok(Returned { status, outputs })
         }
+        Procedure::ApplicationLock(procedure) => applock::call(session, out, procedure, arguments),
         Procedure::FlushLog => {
             let store = session.database.storage.store().clone();
             let end = store.log().map_or(thawdb_storage::Lsn(0), |log| log.end());
             store.flush_log(end).map_err(|error| session.storage_failure(session.database.id, error))?;
             Ok(Returned::default())
         }
+        Procedure::Rename => rename::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }

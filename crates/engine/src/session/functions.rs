@@ -4,6 +4,7 @@
 
 use crate::ddl::names::{find_table, parse_name};
 use crate::messages::message;
+use crate::session::application_locks::{Ownership, mode_named};
 use crate::session::globals;
 use crate::session::properties;
 use crate::session::state::SessionState;
@@ -41,12 +42,34 @@ pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar])
     if arguments.is_empty() {
         return of_nothing(session, name);
     }
+    if let "APPLOCK_MODE" | "APPLOCK_TEST" = name {
+        return of_application_locks(session, name, &given);
+    }
     let found = of_databases(session, name, &given)
         .or_else(|| of_objects(session, name, &given))
         .or_else(|| of_columns(session, name, &given))
         .or_else(|| of_principals(session, name, &given))
         .or_else(|| of_files(session, name, &given));
     found.ok_or_else(|| message(195, &[&name, &"built-in function name"]))
+}
+
+/// APPLOCK_MODE(principal, resource, owner) and APPLOCK_TEST(principal, resource, mode, owner).
+fn of_application_locks(session: &SessionState, name: &str, given: &Arguments<'_>) -> Result<Scalar, SqlError> {
+    let shown = name.to_ascii_lowercase();
+    let tests = name == "APPLOCK_TEST";
+    let principal = given.text(0).ok_or_else(|| message(1230, &[&shown]))?;
+    if catalog_of(session, None).is_none_or(|catalog| catalog.user(principal).is_none()) {
+        return Err(message(1202, &[&principal]));
+    }
+    let resource = given.text(1).ok_or_else(|| message(1224, &[&shown]))?;
+    let ownership = given.text(if tests { 3 } else { 2 }).and_then(Ownership::named);
+    let ownership = ownership.ok_or_else(|| message(1226, &[&shown]))?;
+    let resource = session.application_resource(principal, resource);
+    if !tests {
+        return Ok(text(session.application_mode(resource, ownership)));
+    }
+    let mode = given.text(2).and_then(mode_named).ok_or_else(|| message(1225, &[&shown]))?;
+    Ok(Scalar::SmallInt(i16::from(session.test_application_lock(resource, mode))))
 }
 
 /// The next value of a sequence given by its database's and its own number.
@@ -88,6 +111,7 @@ fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Op
         "CONNECTIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::connection(session, property)),
         "SESSIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::session(session, property)),
         "HAS_DBACCESS" => optional(given.text(0).and_then(|name| engine.database_named(name)), |_| Scalar::Int(1)),
+        "CURSOR_STATUS" => optional(session.cursor_status(given.text(0)?, given.text(1)?), Scalar::SmallInt),
         "SESSION_CONTEXT" => Scalar::Null,
         _ => return None,
     })

@@ -8,6 +8,7 @@ use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use crate::session::state::SessionState;
 use std::sync::Arc;
+use thawdb_catalog::ObjectId;
 use thawdb_query::locking::ReadLevel;
 use thawdb_types::SqlError;
 
@@ -66,9 +67,28 @@ impl SessionState {
         if !open.allows_snapshot() {
             return Err(message(3952, &[&open.name()]));
         }
+        // Before the view: a definition committed in between is then told as changed, never taken for the view's.
+        let definitions = open.catalog();
         let part = self.part(open.id)?;
+        part.seen.get_or_insert(definitions);
         let view = part.snapshot.get_or_insert_with(|| open.storage.read_view(None)).clone();
         part.txn.use_snapshot(&view);
         Ok(())
+    }
+
+    /// 3961 under SNAPSHOT if another transaction changed a table's definition after this one's view was taken:
+    /// definitions have no versions.
+    pub(crate) fn check_unchanged(&self, open: &Arc<OpenDatabase>, table: ObjectId) -> Result<(), SqlError> {
+        let Some(part) = self.transactions.existing(open.id.0).filter(|_| self.options.isolation == Isolation::Snapshot) else {
+            return Ok(());
+        };
+        let Some(seen) = &part.seen else { return Ok(()) };
+        let published = open.catalog();
+        // What this transaction changed itself is not published yet.
+        match (seen.tables.tables.get(&table.0), published.tables.tables.get(&table.0)) {
+            (Some(then), Some(now)) if Arc::ptr_eq(then, now) => Ok(()),
+            (None, None) => Ok(()),
+            _ => Err(message(3961, &[&open.name()])),
+        }
     }
 }

@@ -10,8 +10,10 @@
 //! A panic in a statement is caught here: the client is told 3624, the work is rolled back, the session ends. Nothing
 //! below is left locked by it: storage's own latches abort the process instead.
 
+pub(crate) mod application_locks;
 pub(crate) mod bulk;
 pub(crate) mod changes;
+pub(crate) mod cursors;
 pub(crate) mod frame;
 pub(crate) mod functions;
 pub(crate) mod globals;
@@ -127,7 +129,9 @@ impl Session {
             let _ = state.rollback_work();
             let _ = crate::ddl::temporary::drop_all(state);
         }
+        state.application_locks.forget(&state.engine.locks);
         state.frames.clear();
+        state.cursors = cursors::Cursors::default();
         state.options = options::Options::default();
         state.prepared = prepared::PreparedTexts::default();
         state.bulk = None;

@@ -12,7 +12,9 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::registry::SessionTicket;
 use crate::instance::{Engine, TEMPDB_ID};
 use crate::messages::message;
+use crate::session::application_locks::ApplicationLocks;
 use crate::session::changes::Changes;
+use crate::session::cursors::Cursors;
 use crate::session::frame::Frame;
 use crate::session::options::Options;
 use crate::session::prepared::PreparedTexts;
@@ -26,6 +28,7 @@ use std::time::Duration;
 use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
+use thawdb_query::exec::TableReads;
 use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Party, Resource};
 use thawdb_storage::{ReadView, StorageError};
 use thawdb_types::SqlError;
@@ -60,9 +63,12 @@ pub(crate) struct SessionState {
     /// Rows that constraints and triggers of the running statements look at.
     pub(crate) changes: Changes,
     pub(crate) owner: LockOwner,
+    pub(crate) application_locks: ApplicationLocks,
     /// Keeps the current database from being dropped.
     pub(crate) database_owner: LockOwner,
     statement_locks: Vec<Resource>,
+    /// What plans of the running statement have read, for SET STATISTICS IO.
+    pub(crate) statement_reads: Vec<TableReads>,
     /// Informational messages raised by the running statement, not yet sent.
     pub(crate) infos: Vec<SqlError>,
     pub(crate) views: Mutex<BTreeMap<i32, ReadView>>,
@@ -70,6 +76,7 @@ pub(crate) struct SessionState {
     pub(crate) last_error: i32,
     pub(crate) row_count: i64,
     pub(crate) last_identity: Option<i64>,
+    pub(crate) cursors: Cursors,
     pub(crate) prepared: PreparedTexts,
     pub(crate) bulk: Option<crate::session::bulk::BulkTarget>,
     pub(crate) trace_flags: Vec<i32>,
@@ -92,6 +99,7 @@ impl SessionState {
         let party = Party::session(ticket.id);
         let mut state = Self {
             owner: engine.locks.owner_of(party),
+            application_locks: ApplicationLocks::new(engine.locks.owner_of(party)),
             database_owner: engine.locks.owner_of(party),
             login_database: database.id,
             engine,
@@ -107,12 +115,14 @@ impl SessionState {
             in_function: 0,
             changes: Changes::default(),
             statement_locks: Vec::new(),
+            statement_reads: Vec::new(),
             infos: Vec::new(),
             views: Mutex::new(&VIEWS, BTreeMap::new()),
             now_ticks: 0,
             last_error: 0,
             row_count: 0,
             last_identity: None,
+            cursors: Cursors::default(),
             prepared: PreparedTexts::default(),
             bulk: None,
             trace_flags: Vec::new(),
@@ -315,6 +325,7 @@ impl SessionState {
         let outcome = self.transactions.commit();
         self.views.lock().clear();
         self.statement_locks.clear();
+        self.application_locks.forget_transaction();
         self.engine.locks.release_all(&mut self.owner);
         self.note_transaction();
         outcome.map_err(|(open, error)| storage_error::plain(&open.name(), error))
@@ -325,6 +336,7 @@ impl SessionState {
         let outcome = self.transactions.rollback(&mut self.temp);
         self.views.lock().clear();
         self.statement_locks.clear();
+        self.application_locks.forget_transaction();
         self.engine.locks.release_all(&mut self.owner);
         self.note_transaction();
         outcome.map_err(|(open, error)| storage_error::plain(&open.name(), error))
@@ -349,6 +361,7 @@ impl Drop for SessionState {
         let _ = self.rollback_work();
         let _ = crate::ddl::temporary::drop_all(self);
         self.engine.locks.release_all(&mut self.owner);
+        self.application_locks.forget(&self.engine.locks);
         self.engine.locks.release_all(&mut self.database_owner);
         self.engine.sessions.close(&self.ticket);
     }

@@ -38,6 +38,8 @@ pub(crate) struct DatabaseTxn {
     start: Savepoint,
     /// What the transaction sees of the database under SNAPSHOT, once it has touched it.
     pub(crate) snapshot: Option<ReadView>,
+    /// The definitions there were when that view was taken.
+    pub(crate) seen: Option<Arc<DatabaseCatalog>>,
     /// The catalog with this transaction's changes, if it changed definitions.
     pub(crate) catalog: Option<Arc<DatabaseCatalog>>,
     pub(crate) on_commit: Vec<OnCommit>,
@@ -105,7 +107,7 @@ impl Transactions {
                 None => database.storage.begin(),
             };
             let start = txn.savepoint();
-            DatabaseTxn { database: database.clone(), txn, start, snapshot: None, catalog: None, on_commit: Vec::new() }
+            DatabaseTxn { database: database.clone(), txn, start, snapshot: None, seen: None, catalog: None, on_commit: Vec::new() }
         })
     }
 

@@ -3,7 +3,7 @@
 use crate::session::state::SessionState;
 use crate::views::{CHAR_2, Column, DESC, Rows, View, bit, col, int, moment, null, numbered, text, tiny};
 use std::sync::Arc;
-use thawdb_catalog::{ConstraintDef, ConstraintKind, DatabaseCatalog, DatabaseId, ObjectDef, TableDef};
+use thawdb_catalog::{ConstraintDef, ConstraintKind, DatabaseCatalog, DatabaseId, LockEscalation, ObjectDef, TableDef};
 use thawdb_types::SqlType::{Bit, DateTime, Int, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -231,7 +231,22 @@ fn full_table_row(table: &TableDef) -> Vec<Scalar> {
     let last = table.columns.iter().map(|column| column.id.0).max().unwrap_or(0);
     row.extend([int(i32::from(large)), Scalar::Null, int(last), bit(false), bit(true)]);
     row.extend((0..5).map(|_| bit(false)));
-    row.extend([int(0), bit(false), bit(false), tiny(0), text("TABLE"), bit(false), bit(false), tiny(0), text("SCHEMA_AND_DATA")]);
+    let escalation = match table.lock_escalation {
+        LockEscalation::Table => "TABLE",
+        LockEscalation::Disable => "DISABLE",
+        LockEscalation::Auto => "AUTO",
+    };
+    row.extend([
+        int(0),
+        bit(false),
+        bit(false),
+        tiny(table.lock_escalation as u8),
+        text(escalation),
+        bit(false),
+        bit(false),
+        tiny(0),
+        text("SCHEMA_AND_DATA"),
+    ]);
     row.extend([tiny(0), text("NON_TEMPORAL_TABLE"), Scalar::Null, bit(false), bit(false)]);
     row.extend([Scalar::Null, Scalar::Null, Scalar::Null, bit(false), bit(false), Scalar::Null, Scalar::Null, Scalar::Null]);
     row.extend([tiny(0), text("NON_LEDGER_TABLE"), Scalar::Null, bit(false)]);

@@ -20,5 +20,6 @@ mod nonsense;
 mod resumable;
 mod script;
 mod sessions;
+mod tempdb;
 mod together;
 mod transcript;

@@ -241,3 +241,25 @@ fn a_log_that_runs_full_again_and_again_costs_nothing_but_its_backups() {
     let both = "SELECT COUNT(*) AS n FROM Votes WITH (INDEX (i)) WHERE PostId >= 0";
     check(&mut a, both, &["[n int]", "131072"]);
 }
+
+#[test]
+fn a_filtered_index_hears_of_rows_that_enter_and_leave_while_it_is_built() {
+    let (engine, _) = fresh_engine("resumable-filter");
+    let (mut a, mut b) = (engine.internal_session(), engine.internal_session());
+    said(&mut a, TABLE);
+    said(&mut a, "INSERT t VALUES (5, 9, NULL), (6, 9, NULL), (7, 5, 'p')");
+    let create = "CREATE UNIQUE INDEX i ON t (a) WHERE b IS NOT NULL WITH (ONLINE = ON, RESUMABLE = ON)";
+    assert!(first(&mut a, create).starts_with("Msg 1505"), "three rows inside have 5");
+    // Out, in, in and out again, within by another key; and rows that were never in.
+    check(&mut b, "UPDATE t SET b = NULL WHERE id IN (1, 3)", &["done 2"]);
+    check(&mut b, "UPDATE t SET b = 'in' WHERE id = 5", &["done 1"]);
+    check(&mut b, "INSERT t VALUES (8, 9, 'q')", &["done 1"]);
+    check(&mut b, "UPDATE t SET b = NULL WHERE id = 8", &["done 1"]);
+    check(&mut b, "UPDATE t SET a = 70 WHERE id = 4", &["done 1"]);
+    check(&mut b, "DELETE t WHERE id = 6", &["done 1"]);
+    said(&mut a, create);
+    let by_index = "SELECT a, id FROM t WITH (INDEX (i)) WHERE b > '' ORDER BY a";
+    check(&mut b, by_index, &["[a int, id int]", "5 | 7", "6 | 2", "9 | 5", "70 | 4", "done 4"]);
+    is_sound(&mut b);
+    assert!(first(&mut b, "UPDATE t SET b = 'x' WHERE id = 8").starts_with("Msg 2601"));
+}

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_storage::sort::{ExternalSort, SortOptions};
 use thawdb_storage::{BulkAppend, KeyRange, Row, ScanDirection, StorageError};
+use thawdb_types::error::message;
 use thawdb_types::row::RowBuffer;
 use thawdb_types::{Batch, SqlError, SqlType};
 
@@ -64,6 +65,8 @@ pub struct BulkInsert {
     /// One sort for each index but the first, if the table was empty.
     sorts: Vec<ExternalSort>,
     rows: u64,
+    /// Of them, those that an index with IGNORE_DUP_KEY had.
+    rows_ignored: u64,
 }
 
 impl BulkInsert {
@@ -74,9 +77,9 @@ impl BulkInsert {
         let mut scan = view
             .scan(target.table.rows().tree, KeyRange::ALL, ScanDirection::Forward)
             .map_err(|e| host.storage_error(target.table.database, e))?;
-        let was_empty = scan.next_block().map_err(|e| host.storage_error(target.table.database, e))?.is_none();
-        // An index being built beside the table's use hears of rows one by one.
-        let was_empty = was_empty && target.table.building.is_none();
+        let is_empty = scan.next_block().map_err(|e| host.storage_error(target.table.database, e))?.is_none();
+        // An index being built beside the table's use hears of rows one by one; what an index ignores must not reach others.
+        let was_empty = is_empty && target.table.building.is_none() && !writer.ignores_duplicates();
         let others = target.table.indexes.len() - 1;
         let memory_bytes_max = host.memory_grant_bytes() / others.max(1);
         let options = SortOptions { memory_bytes_max, temp_folder: host.temp_folder(), stable: false };
@@ -93,6 +96,7 @@ impl BulkInsert {
             append: None,
             sorts,
             rows: 0,
+            rows_ignored: 0,
         })
     }
 
@@ -118,7 +122,10 @@ impl BulkInsert {
             host.check_cancelled()?;
             self.append_index(at + 1, sort, host)?;
         }
-        Ok(self.rows)
+        if self.rows_ignored > 0 {
+            host.info(message(3604, &[]));
+        }
+        Ok(self.rows - self.rows_ignored)
     }
 
     fn flush(&mut self, host: &mut dyn StatementHost) -> Result<(), SqlError> {
@@ -149,6 +156,9 @@ impl BulkInsert {
     /// Writes rows whose keys rise.
     fn write(&mut self, rows: TableRows<'_>, keys: &Keys, host: &mut dyn StatementHost) -> Result<(), SqlError> {
         let database = self.target.table.database;
+        if self.writer.ignores_duplicates() {
+            return self.write_each(rows, keys, host);
+        }
         let beyond = self.was_empty && (self.last_key.is_empty() || keys.get(0) > self.last_key.as_slice());
         let txn = host.txn(database)?;
         let result = match (beyond, self.was_empty) {
@@ -167,6 +177,24 @@ impl BulkInsert {
         }
         if keys.get(rows.rows - 1) > self.last_key.as_slice() {
             self.last_key = keys.get(rows.rows - 1).to_vec();
+        }
+        Ok(())
+    }
+
+    /// Writes rows one by one, passing over those whose key an index with IGNORE_DUP_KEY has.
+    fn write_each(&mut self, rows: TableRows<'_>, keys: &Keys, host: &mut dyn StatementHost) -> Result<(), SqlError> {
+        let database = self.target.table.database;
+        for row in 0..rows.rows {
+            let columns: Vec<ArrayRef> = rows.columns.iter().map(|column| column.slice(row, 1)).collect();
+            let one = TableRows { columns: &columns, rows: 1 };
+            let key = Keys::from_parts(1, |_| [keys.get(row), &[]]);
+            match self.writer.insert_or_ignore(host.txn(database)?, one, &key) {
+                Ok(written) => self.rows_ignored += u64::from(!written),
+                Err(error) => {
+                    let mut state = CxState::default();
+                    return Err(self.writer.to_sql(error, one, &Cx { host, state: &mut state }));
+                }
+            }
         }
         Ok(())
     }

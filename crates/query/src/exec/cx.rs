@@ -44,11 +44,15 @@ pub struct CxState<'p> {
     work_tables: Vec<(u32, Arc<Vec<Batch>>)>,
     /// An aggregate has passed over a NULL: warning 8153 at the end.
     pub null_eliminated: bool,
+    /// An index with IGNORE_DUP_KEY has passed over a row: warning 3604 at the end.
+    pub duplicate_ignored: bool,
     /// Rows changed, assigned or returned.
     pub rows_affected: u64,
     /// Bytes of memory that operators hold now, as they account for it, and the most there was at once.
     memory_bytes: usize,
     memory_bytes_peak: usize,
+    /// What has been read of each table, if somebody wants to know.
+    pub reads: Option<Box<crate::exec::counted::ReadAccount>>,
     /// Bytes written to files for want of memory.
     pub spilled_bytes: u64,
 }

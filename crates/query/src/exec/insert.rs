@@ -5,11 +5,13 @@
 
 use crate::eval::eval_array;
 use crate::exec::assignment::{check_not_null, fit};
+use crate::exec::batch::Rows;
 use crate::exec::table_writer::{TableRows, TableWriter};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build_change_input, counts_own_rows};
 use crate::expr::Expr;
 use crate::phys::{Node, OutputColumn};
 use arrow_array::{Array, ArrayRef};
+use arrow_buffer::BooleanBuffer;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, IdentityDef, TableDef};
 use thawdb_types::error::message;
@@ -113,15 +115,34 @@ fn identity_value(value: i64, sql_type: &SqlType) -> Option<Scalar> {
     }
 }
 
-/// Writes completed rows and counts them.
-pub(super) fn write_rows(writer: &TableWriter, rows: TableRows<'_>, cx: &mut Cx<'_, '_>) -> Result<(), SqlError> {
+/// Writes completed rows and counts them. Where an index ignores duplicates, which rows were written.
+pub(super) fn write_rows(writer: &TableWriter, rows: TableRows<'_>, cx: &mut Cx<'_, '_>) -> Result<Option<BooleanBuffer>, SqlError> {
     let table = &writer.table;
     let numbers = if writer.has_row_numbers() { cx.host.next_row_number(table.database, table.id, rows.rows as u64)? } else { 0 };
+    if writer.ignores_duplicates() {
+        return write_each(writer, rows, numbers, cx).map(Some);
+    }
     let keys = writer.row_keys(rows, numbers);
     let result = writer.insert(cx.host.txn(table.database)?, rows, &keys);
     result.map_err(|error| writer.to_sql(error, rows, cx))?;
     cx.state.rows_affected += rows.rows as u64;
-    Ok(())
+    Ok(None)
+}
+
+/// Writes row after row, so that one whose key an index with IGNORE_DUP_KEY has already can be taken back alone.
+fn write_each(writer: &TableWriter, rows: TableRows<'_>, first_number: u64, cx: &mut Cx<'_, '_>) -> Result<BooleanBuffer, SqlError> {
+    let mut written = Vec::with_capacity(rows.rows);
+    for row in 0..rows.rows {
+        let columns: Vec<ArrayRef> = rows.columns.iter().map(|column| column.slice(row, 1)).collect();
+        let one = TableRows { columns: &columns, rows: 1 };
+        let keys = writer.row_keys(one, first_number + row as u64);
+        let ignored = writer.insert_or_ignore(cx.host.txn(writer.table.database)?, one, &keys);
+        written.push(ignored.map_err(|error| writer.to_sql(error, one, cx))?);
+    }
+    let written = BooleanBuffer::from(written);
+    cx.state.rows_affected += written.count_set_bits() as u64;
+    cx.state.duplicate_ignored |= written.count_set_bits() < rows.rows;
+    Ok(written)
 }
 
 impl<'p> Operator<'p> for Insert<'p> {
@@ -135,16 +156,19 @@ impl<'p> Operator<'p> for Insert<'p> {
             cx.host.check_cancelled()?;
             let columns = self.spec.complete(&batch, &types, cx)?;
             let counted = cx.state.rows_affected;
-            write_rows(&self.writer, TableRows { columns: &columns, rows: batch.rows }, cx)?;
+            let written = write_rows(&self.writer, TableRows { columns: &columns, rows: batch.rows }, cx)?;
+            let mut inserted = Batch::new(columns, batch.rows);
+            if let Some(written) = written {
+                inserted = inserted.filter(&written);
+            }
             if cx.host.watches(self.spec.table) {
-                cx.host.note_rows(self.spec.table, &[], &columns, batch.rows)?;
+                cx.host.note_rows(self.spec.table, &[], &inserted.columns, inserted.rows)?;
             }
             if self.counted_below {
                 cx.state.rows_affected = counted;
             }
             if !self.output.is_empty() {
-                let rows = batch.rows;
-                let inserted = Batch::new(columns, rows);
+                let rows = inserted.rows;
                 let output = self.output.iter().map(|e| eval_array(e, &inserted, cx)).collect::<Result<Vec<_>, _>>()?;
                 return Ok(Some(Batch::new(output, rows)));
             }

@@ -22,6 +22,7 @@ mod assignment;
 mod bulk_insert;
 mod changed_rows;
 mod concatenate;
+mod counted;
 mod decode;
 mod delete;
 mod distinct;
@@ -63,6 +64,8 @@ pub(crate) use crate::eval::convert_scalar;
 pub use batch::{BATCH_ROWS, Rows};
 pub use bulk_insert::{BulkInsert, BulkTarget};
 pub(crate) use correlation::is_row_independent;
+use counted::Counted;
+pub use counted::{ReadAccount, TableReads};
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
 pub use thawdb_types::Batch;
@@ -134,6 +137,9 @@ impl<'p> Execution<'p> {
                 if cx.state.null_eliminated {
                     cx.host.info(message(8153, &[]));
                 }
+                if cx.state.duplicate_ignored {
+                    cx.host.info(message(3604, &[]));
+                }
             }
         }
         Ok(batch)
@@ -153,6 +159,16 @@ impl<'p> Execution<'p> {
     /// Bytes written to files so far because they did not fit the memory grant, and the most memory operators held.
     pub fn spilled_and_peak_bytes(&self) -> (u64, usize) {
         (self.state.spilled_bytes, self.state.memory_bytes_peak())
+    }
+
+    /// Keeps an account of the pages read from here on (SET STATISTICS IO).
+    pub fn count_reads(&mut self) {
+        self.state.reads = Some(Box::default());
+    }
+
+    /// The account, if one is kept.
+    pub fn reads(&self) -> Option<&ReadAccount> {
+        self.state.reads.as_deref()
     }
 
     /// Columns of the batches.
@@ -230,14 +246,21 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
 /// The operators that touch tables.
 fn build_stored(node: &Node) -> BoxOperator<'_> {
     match &node.kind {
-        NodeKind::TableScan { .. } => Box::new(table_scan::TableScan::new(scan_spec(node).expect("the node is a scan"))),
+        NodeKind::TableScan { table, .. } => {
+            let spec = scan_spec(node).expect("the node is a scan");
+            let scans = u64::from(!spec.is_one_row());
+            Box::new(Counted::new(table_scan::TableScan::new(spec), table, scans))
+        }
         NodeKind::Insert { table, input, targets, defaults, output } => {
-            Box::new(insert::Insert::new(input, insert::InsertSpec { table, targets, defaults }, output))
+            let insert = insert::Insert::new(input, insert::InsertSpec { table, targets, defaults }, output);
+            Box::new(Counted::new(insert, table, 0))
         }
         NodeKind::Update { table, input, assignments, old_columns, output } => {
-            Box::new(update::Update::new(table, input, assignments, old_columns, output))
+            Box::new(Counted::new(update::Update::new(table, input, assignments, old_columns, output), table, 0))
         }
-        NodeKind::Delete { table, input, old_columns, output } => Box::new(delete::Delete::new(table, input, old_columns, output)),
+        NodeKind::Delete { table, input, old_columns, output } => {
+            Box::new(Counted::new(delete::Delete::new(table, input, old_columns, output), table, 0))
+        }
         _ => unreachable!("only nodes that touch tables come here"),
     }
 }
@@ -249,11 +272,16 @@ fn build_change_input<'p>(input: &'p Node, table: &TableDef, changed: Option<&[u
         (0, _) => true,
         // One scan, with nothing but filters and projections above: rows behind it are not met again, unless the key
         // by which it goes is what changes.
-        (1, Some(changed)) => changed_rows::scan_below(input)
-            .is_some_and(|index| table.indexes[index].keys.iter().all(|key| !changed.contains(&key.column_index))),
+        (1, Some(changed)) => changed_rows::scan_below(input).is_some_and(|index| !moves_in(&table.indexes[index], changed)),
         _ => false,
     };
     if safe { build(input) } else { Box::new(spool::Spool::new(input)) }
+}
+
+/// Whether a change of these columns may move a row to another place of the index, or into it.
+fn moves_in(index: &thawdb_catalog::IndexDef, changed: &[usize]) -> bool {
+    let filtered = index.filter.iter().flat_map(|filter| filter.columns());
+    index.keys.iter().map(|key| key.column_index).chain(filtered).any(|column| changed.contains(&column))
 }
 
 /// What a scan node asks for.

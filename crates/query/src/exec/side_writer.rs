@@ -11,17 +11,17 @@
 //! same transaction. 2. A duplicate is none of a writer's business here: the build finds it and pauses.
 //! Failure: storage's; 10681 for a row whose included columns do not fit in line.
 
-use crate::exec::table_writer::{Keys, TableRows, WriteError, join};
-use thawdb_catalog::{TableDef, TreeLayout};
+use crate::exec::table_writer::{Keys, TableRows, WriteError, is_kept, join, kept_by};
+use thawdb_catalog::{IndexDef, TableDef, TreeLayout};
 use thawdb_storage::{Row, TreeId, Txn};
 use thawdb_types::error::message;
 use thawdb_types::key::{KeyBuffer, encode_arrays};
 use thawdb_types::row::{INLINE_BYTES_MAX, RowBuffer, RowEncoder};
 
 pub(crate) struct SideWriter {
+    table: TableDef,
     layout: TreeLayout,
     tree: TreeId,
-    columns: Vec<usize>,
 }
 
 impl SideWriter {
@@ -29,14 +29,17 @@ impl SideWriter {
     pub(crate) fn new(table: &TableDef) -> Option<Self> {
         let shadow = table.with_building()?;
         let index = shadow.indexes.len() - 1;
-        let definition = &shadow.indexes[index];
-        let columns = definition.keys.iter().map(|key| key.column_index).chain(definition.included.iter().copied()).collect();
-        Some(Self { layout: TreeLayout::new(&shadow, index), tree: definition.tree, columns })
+        let tree = shadow.indexes[index].tree;
+        Some(Self { layout: TreeLayout::new(&shadow, index), tree, table: shadow })
     }
 
-    /// Whether the index has a column of the table.
+    fn index(&self) -> &IndexDef {
+        self.table.indexes.last().expect("a table has its rows' index")
+    }
+
+    /// Whether what the index has of a row depends on a column of the table.
     pub(crate) fn has(&self, column: usize) -> bool {
-        self.columns.contains(&column)
+        self.index().depends_on(column)
     }
 
     fn own_keys(&self, rows: TableRows<'_>) -> KeyBuffer {
@@ -45,13 +48,14 @@ impl SideWriter {
         keys
     }
 
-    /// Says that the entries of these rows are there.
+    /// Says that the entries of these rows are there, of those that the index's filter keeps.
     pub(crate) fn inserted(&self, txn: &mut Txn, rows: TableRows<'_>, row_keys: &Keys) -> Result<(), WriteError> {
         let own = self.own_keys(rows);
         let arrays = rows.of(&self.layout.row_columns);
         let mut encoder = RowEncoder::new(&self.layout.row, &arrays);
         let (mut bytes, mut entry, mut word) = (RowBuffer::default(), Vec::new(), Vec::new());
-        for row in 0..rows.rows {
+        let kept = kept_by(self.index(), &self.table.columns, rows);
+        for row in (0..rows.rows).filter(|row| is_kept(&kept, *row)) {
             encoder.encode(row, &mut bytes)?;
             if !bytes.large().is_empty() {
                 let size: usize = bytes.inline().len() + bytes.large().iter().map(Vec::len).sum::<usize>();

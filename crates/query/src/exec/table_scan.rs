@@ -51,6 +51,19 @@ pub(super) struct ScanSpec<'p> {
     pub(super) locking: LockHints,
 }
 
+impl ScanSpec<'_> {
+    /// Whether the scan is of one key of a unique first index.
+    pub(super) fn is_one_row(&self) -> bool {
+        let index = &self.table.indexes[self.index];
+        self.index == 0
+            && index.unique
+            && !index.keys.is_empty()
+            && self.ranges.len() == 1
+            && self.ranges[0].start.as_ref().is_some_and(|b| b.inclusive && b.values.len() == index.keys.len())
+            && self.ranges[0].end.as_ref().is_some_and(|b| b.inclusive && b.values.len() == index.keys.len())
+    }
+}
+
 pub(super) struct TableScan<'p> {
     spec: ScanSpec<'p>,
     layout: TreeLayout,
@@ -178,14 +191,7 @@ impl<'p> TableScan<'p> {
 
     /// Whether `span` is one key of a unique first index.
     fn is_one_row(&self, span: &Span) -> bool {
-        let index = &self.spec.table.indexes[self.spec.index];
-        self.spec.index == 0
-            && index.unique
-            && !index.keys.is_empty()
-            && self.spec.ranges.len() == 1
-            && self.spec.ranges[0].start.as_ref().is_some_and(|b| b.inclusive && b.values.len() == index.keys.len())
-            && self.spec.ranges[0].end.as_ref().is_some_and(|b| b.inclusive && b.values.len() == index.keys.len())
-            && span.to.as_ref().is_some_and(|to| *to == thawdb_types::key::range_end(&span.from))
+        self.spec.is_one_row() && span.to.as_ref().is_some_and(|to| *to == thawdb_types::key::range_end(&span.from))
     }
 
     /// The next span's scan, or the row that the span is; `None` at the end.

@@ -4,7 +4,8 @@
 //! columns of a batch ─► keys of every row ─► rows' tree: insert / update / delete
 //!                                        └─► each index: entry = own key | row key, INCLUDE columns as its row
 //! ```
-//! Invariants: 1. every row of the rows' tree has exactly one entry in every index, after each call that returns.
+//! Invariants: 1. every row of the rows' tree has exactly one entry in every index that has no filter or whose filter it
+//! passes (a row enters, stays in and leaves filtered indexes as it changes), after each call that returns.
 //! 2. In a unique index no two live entries share the index's own key: an entry is inserted, then the range of its key
 //! is asked for others, so of two transactions that race one waits for the other and none slips through.
 //! 3. Indexes are written one after another for the whole batch, which keeps each tree's upper pages warm.
@@ -16,9 +17,10 @@ use crate::eval::convert_scalar;
 use crate::exec::Cx;
 use crate::exec::side_writer::SideWriter;
 use arrow_array::{Array, ArrayRef, BinaryArray};
+use std::convert::Infallible;
 use std::ops::Bound;
 use std::sync::Arc;
-use thawdb_catalog::{TableDef, TreeLayout};
+use thawdb_catalog::{ColumnDef, IndexDef, TableDef, TreeLayout};
 use thawdb_storage::{KeyRange, Row, StorageError, TreeId, Txn};
 use thawdb_types::error::message;
 use thawdb_types::key::{KeyBuffer, KeyColumn, decode_value, encode_arrays, is_lossless, range_end, skip_value};
@@ -142,6 +144,25 @@ impl TableWriter {
         self.side.as_ref().map_or(Ok(()), |side| side.inserted(txn, rows, row_keys))
     }
 
+    /// Whether an index has IGNORE_DUP_KEY: rows go in by [`Self::insert_or_ignore`].
+    pub(crate) fn ignores_duplicates(&self) -> bool {
+        self.table.indexes.iter().any(|index| index.options.ignore_dup_key)
+    }
+
+    /// Inserts one row; false if an index with IGNORE_DUP_KEY has its key, and then nothing is left of it.
+    pub(crate) fn insert_or_ignore(&self, txn: &mut Txn, row: TableRows<'_>, row_keys: &Keys) -> Result<bool, WriteError> {
+        assert_eq!(row.rows, 1, "rows are ignored one by one");
+        let before = txn.savepoint();
+        match self.insert(txn, row, row_keys) {
+            Ok(()) => Ok(true),
+            Err(WriteError::Duplicate { index, .. }) if self.table.indexes[index].options.ignore_dup_key => {
+                txn.rollback_to(before)?;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Inserts the entries of one other index.
     fn insert_entries(&self, txn: &mut Txn, index: usize, rows: TableRows<'_>, row_keys: &Keys) -> Result<(), WriteError> {
         let own = self.own_keys(index, rows);
@@ -177,7 +198,8 @@ impl TableWriter {
         let mut entry = Vec::new();
         for (index, definition) in self.table.indexes.iter().enumerate().skip(1) {
             let own = self.own_keys(index, rows);
-            for row in 0..rows.rows {
+            let kept = self.kept(index, rows);
+            for row in (0..rows.rows).filter(|row| is_kept(&kept, *row)) {
                 join(&mut entry, own.key(row), row_keys.get(row));
                 self.delete_entry(txn, definition.tree, &entry)?;
             }
@@ -207,8 +229,7 @@ impl TableWriter {
         })?;
         for index in 1..self.layouts.len() {
             let definition = &self.table.indexes[index];
-            let touches = |c: &usize| definition.keys.iter().any(|k| k.column_index == *c) || definition.included.contains(c);
-            if changed.iter().any(touches) {
+            if changed.iter().any(|column| definition.depends_on(*column)) {
                 self.update_entries(txn, index, (old, new), row_keys)?;
             }
         }
@@ -230,8 +251,17 @@ impl TableWriter {
     ) -> Result<(), WriteError> {
         let tree = self.table.indexes[index].tree;
         let (old_own, new_own) = (self.own_keys(index, old), self.own_keys(index, new));
+        let (was_in, is_in) = (self.kept(index, old), self.kept(index, new));
         let mut entry = Vec::new();
+        for row in (0..old.rows).filter(|row| is_kept(&was_in, *row) && !is_kept(&is_in, *row)) {
+            join(&mut entry, old_own.key(row), row_keys.get(row));
+            self.delete_entry(txn, tree, &entry)?;
+        }
         self.for_each_row(index, new, |row, bytes| {
+            if !is_kept(&was_in, row) {
+                join(&mut entry, new_own.key(row), row_keys.get(row));
+                return self.insert_entry(txn, index, (new_own.key(row), &entry), bytes, row);
+            }
             join(&mut entry, old_own.key(row), row_keys.get(row));
             if old_own.key(row) == new_own.key(row) {
                 return match with_row(bytes, |r| txn.update(tree, &entry, r))? {
@@ -245,7 +275,12 @@ impl TableWriter {
         })
     }
 
-    /// Encodes each row as index `index` stores it.
+    /// Which rows index `index` has entries of; `None` if it has one of each.
+    pub(crate) fn kept(&self, index: usize, rows: TableRows<'_>) -> Option<Vec<bool>> {
+        kept_by(&self.table.indexes[index], &self.table.columns, rows)
+    }
+
+    /// Encodes each row that index `index` has an entry of as it stores it.
     pub(crate) fn for_each_row(
         &self,
         index: usize,
@@ -256,7 +291,8 @@ impl TableWriter {
         let arrays = rows.of(&layout.row_columns);
         let mut encoder = RowEncoder::new(&layout.row, &arrays);
         let mut bytes = RowBuffer::default();
-        for row in 0..rows.rows {
+        let kept = self.kept(index, rows);
+        for row in (0..rows.rows).filter(|row| is_kept(&kept, *row)) {
             encoder.encode(row, &mut bytes)?;
             each(row, &bytes)?;
         }
@@ -286,6 +322,17 @@ impl TableWriter {
         let values = format!("({})", definition.keys.iter().map(value).collect::<Vec<_>>().join(", "));
         duplicate_error(&self.table, index, &values)
     }
+}
+
+/// Which rows an index has entries of; `None` if it has one of each.
+pub(crate) fn kept_by(index: &IndexDef, columns: &[ColumnDef], rows: TableRows<'_>) -> Option<Vec<bool>> {
+    let filter = index.filter.as_ref()?;
+    let Ok(kept) = filter.kept(columns, rows.rows, |at| Ok::<_, Infallible>(rows.columns[at].clone()));
+    Some(kept)
+}
+
+pub(crate) fn is_kept(kept: &Option<Vec<bool>>, row: usize) -> bool {
+    kept.as_ref().is_none_or(|kept| kept[row])
 }
 
 /// 2627 or 2601 for a key value that an index has already.

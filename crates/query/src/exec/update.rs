@@ -13,7 +13,7 @@ use crate::exec::assignment::{check_not_null, fit};
 use crate::exec::batch::Rows;
 use crate::exec::changed_rows::ChangedRows;
 use crate::exec::table_writer::{Keys, TableRows, TableWriter};
-use crate::exec::{Batch, BoxOperator, Cx, Operator, build_change_input};
+use crate::exec::{Batch, BoxOperator, Cx, Operator, build_change_input, moves_in};
 use crate::expr::Expr;
 use crate::phys::Node;
 use arrow_array::ArrayRef;
@@ -45,8 +45,7 @@ impl<'p> Update<'p> {
         output: &'p [Expr],
     ) -> Self {
         let changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
-        let keys = table.indexes.iter().enumerate().filter(|(at, index)| *at == 0 || index.unique).flat_map(|(_, index)| &index.keys);
-        let moves_keys = keys.into_iter().any(|key| changed.contains(&key.column_index));
+        let moves_keys = table.indexes.iter().enumerate().any(|(at, index)| (at == 0 || index.unique) && moves_in(index, &changed));
         Self {
             input: build_change_input(input, table, Some(if moves_keys { &[] } else { &changed })),
             rows: ChangedRows::new(input, old_columns),

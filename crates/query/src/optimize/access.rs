@@ -8,12 +8,14 @@
 //! different values different (`smallint` to `int`), and the other side does not use this table. A seek under such a
 //! conversion keeps the predicate as a residual: the narrowed value may be NULL or rounded, the residual decides.
 //!
-//! `LIKE 'abc%'` is the range from 'abc' to below 'abd', with the predicate kept as a residual ([`like_sargs`]).
+//! `LIKE 'abc%'` is the range from 'abc' to below 'abd', with the predicate kept as a residual ([`like_sargs`]). A filtered
+//! index is a path only where the predicates imply its filter (`super::filtered`).
 //!
 //! Soundness rests on the executor: a NULL bound value empties the range, ranges are put in order and merged.
 
 use super::RuleCx;
 use super::cost;
+use super::filtered::implying;
 use crate::algebra::{BoundExpr, BoundExprKind, ColumnRef, Get};
 use crate::expr::CompareOp;
 use thawdb_catalog::{IndexDef, TableDef};
@@ -82,9 +84,12 @@ pub fn paths(get: &Get, predicates: &[BoundExpr], rows: f64, selectivity: &dyn F
     let own: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
     let sargs: Vec<(usize, Sarg)> =
         predicates.iter().enumerate().flat_map(|(i, p)| sargs(p, &own, cx).into_iter().map(move |s| (i, s))).collect();
-    let usable = |(position, index): &(usize, &IndexDef)| index.filter.is_none() && get.index_hint.is_none_or(|hint| hint == *position);
-    let indexes = get.table.indexes.iter().enumerate().filter(usable);
-    indexes.map(|(position, index)| path(get, position, index, predicates, &sargs, rows, selectivity)).collect()
+    let usable = |(position, index): (usize, &IndexDef)| {
+        let hinted = get.index_hint.is_none_or(|hint| hint == position);
+        let implying = index.filter.as_ref().map_or(Some(Vec::new()), |filter| implying(filter, get, predicates))?;
+        hinted.then(|| path(get, (position, &implying), index, predicates, &sargs, rows, selectivity))
+    };
+    get.table.indexes.iter().enumerate().filter_map(usable).collect()
 }
 
 /// Whether `index` holds the value of the table's column `column` (the locator is everywhere).
@@ -112,7 +117,7 @@ fn row_bytes(table: &TableDef, index: usize) -> f64 {
 
 fn path(
     get: &Get,
-    position: usize,
+    (position, implying): (usize, &[usize]),
     index: &IndexDef,
     predicates: &[BoundExpr],
     sargs: &[(usize, Sarg)],
@@ -145,10 +150,12 @@ fn path(
         }
     }
     let ranges = make_ranges(&fixed, range.as_ref());
-    let answered: Vec<BoundExpr> = used.iter().map(|(i, _)| predicates[*i].clone()).collect();
+    // Rows of a filtered index pass the predicates that imply its filter, or fewer read than the others do.
+    let answering = used.iter().map(|(i, _)| i).chain(implying.iter().filter(|i| !used.iter().any(|(u, _)| u == *i)));
+    let answered: Vec<BoundExpr> = answering.map(|i| predicates[*i].clone()).collect();
     let residual: Vec<BoundExpr> =
         predicates.iter().enumerate().filter(|(i, _)| !used.iter().any(|(u, exact)| u == i && *exact)).map(|(_, p)| p.clone()).collect();
-    let rows_read = if ranges.is_empty() { rows } else { (rows * selectivity(&answered)).max(1.0) };
+    let rows_read = if ranges.is_empty() && implying.is_empty() { rows } else { (rows * selectivity(&answered)).max(1.0) };
     let covering = get.columns.iter().all(|(c, _)| covers(&get.table, position, *c));
     let width = row_bytes(&get.table, position);
     let seeks = ranges.len().max(1) as f64 * cost::SEEK;
@@ -279,7 +286,7 @@ fn like_sargs(operand: &BoundExpr, pattern: &BoundExpr, escape: Option<&BoundExp
         .collect()
 }
 
-fn flipped(op: CompareOp) -> CompareOp {
+pub(super) fn flipped(op: CompareOp) -> CompareOp {
     match op {
         CompareOp::Less => CompareOp::Greater,
         CompareOp::LessOrEqual => CompareOp::GreaterOrEqual,

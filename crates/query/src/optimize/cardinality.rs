@@ -83,7 +83,8 @@ impl Estimator {
         let origin = self.origins.get(&column)?;
         let table = &origin.table;
         let rows = origin.rows.max(1.0);
-        let unique = |i: &thawdb_catalog::IndexDef| i.unique && i.keys.len() == 1 && i.keys[0].column_index == origin.index;
+        let unique =
+            |i: &thawdb_catalog::IndexDef| i.unique && i.filter.is_none() && i.keys.len() == 1 && i.keys[0].column_index == origin.index;
         if table.indexes.iter().any(unique) {
             return Some(rows);
         }
@@ -170,7 +171,7 @@ impl Estimator {
         }
         let whole = |o: &&&Origin| {
             let covered = |k: &thawdb_catalog::IndexKey| fixed.iter().any(|f| f.index == k.column_index && Arc::ptr_eq(&f.table, &o.table));
-            o.table.indexes.iter().any(|i| i.unique && !i.keys.is_empty() && i.keys.iter().all(covered))
+            o.table.indexes.iter().any(|i| i.unique && i.filter.is_none() && !i.keys.is_empty() && i.keys.iter().all(covered))
         };
         fixed.iter().find(whole).map(|o| 1.0 / o.rows.max(1.0))
     }

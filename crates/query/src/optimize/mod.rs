@@ -13,6 +13,7 @@
 pub mod access;
 pub mod cardinality;
 pub mod cost;
+mod filtered;
 pub mod lower;
 pub mod rules;
 

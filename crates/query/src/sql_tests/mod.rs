@@ -122,6 +122,7 @@ fn index(at: usize, text: &str, columns: &[ColumnDef]) -> IndexDef {
         primary_key: name.starts_with("pk"),
         unique_constraint: false,
         filter: None,
+        options: Default::default(),
         tree: TreeId(0),
     }
 }
@@ -152,6 +153,7 @@ impl Db {
             name: name.into(),
             columns,
             indexes,
+            lock_escalation: Default::default(),
             building: None,
             created: 0,
             modified: 0,

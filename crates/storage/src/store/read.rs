@@ -6,6 +6,7 @@ use crate::error::StorageError;
 use crate::ids::PageId;
 use crate::page::checksum::Content;
 use crate::page::{PAGE_BYTES, PageBytes, checksum, header, verify};
+use crate::page_reads;
 use crate::pool::{AccessHint, Loaded, Loading, PageRead, PageWrite};
 use thawdb_device::ReadRequest;
 
@@ -18,11 +19,13 @@ impl Store {
     /// Latches a page to read; a scan says [`AccessHint::Once`].
     pub fn read_with(&self, page: PageId, hint: AccessHint) -> Result<PageRead<'_>, StorageError> {
         let file = self.file_of(page)?;
+        page_reads::looked_at();
         self.pool.read(&file.pool_file, page.page, hint, &mut |bytes| self.load(file, page, bytes))
     }
 
     pub(crate) fn write_existing(&self, page: PageId, wait: bool) -> Result<Option<PageWrite<'_>>, StorageError> {
         let file = self.file_of(page)?;
+        page_reads::looked_at();
         self.pool.write(&file.pool_file, page.page, wait, &mut |bytes| self.load(file, page, bytes))
     }
 
@@ -93,6 +96,7 @@ impl Store {
         if requests.is_empty() || file.device.read(&mut requests).is_err() {
             return;
         }
+        page_reads::fetched_ahead(loading.len());
         for mut one in loading {
             let page = PageId { file: file.number, page: one.page() };
             if let Ok(loaded) = self.admit_ahead(page, one.bytes()) {
@@ -103,6 +107,7 @@ impl Store {
 
     fn load(&self, file: &DataFile, page: PageId, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {
         let offset = u64::from(page.page) * PAGE_BYTES as u64;
+        page_reads::fetched();
         if let Err(error) = file.device.read(&mut [ReadRequest { offset, buffer: bytes.as_mut_slice() }]) {
             let error = error.into();
             self.suspect.failed(page, &error, self.env().clock.utc_ns());

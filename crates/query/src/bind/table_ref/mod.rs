@@ -5,6 +5,7 @@
 
 mod built_in;
 mod derived;
+mod pivot;
 mod table;
 
 pub(crate) use table::apply_hint;
@@ -50,8 +51,8 @@ impl Binder<'_> {
             TableRefKind::Apply { outer, left, right } => self.bind_apply(*outer, left, right, table.span),
             TableRefKind::Method { call, alias } => self.bind_nodes(call, alias.as_ref(), table.span),
             TableRefKind::OpenRowset(_) => Err(not_built("OPENROWSET", table.span)),
-            TableRefKind::Pivot(_) => Err(not_built("PIVOT", table.span)),
-            TableRefKind::Unpivot(_) => Err(not_built("UNPIVOT", table.span)),
+            TableRefKind::Pivot(pivot) => self.bind_pivot(pivot, table.span),
+            TableRefKind::Unpivot(unpivot) => self.bind_unpivot(unpivot, table.span),
             TableRefKind::Dml { .. } => Err(not_built("a statement as a table", table.span)),
             TableRefKind::Special { name, .. } => Err(not_built(name, table.span)),
         }

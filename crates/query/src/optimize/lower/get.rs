@@ -6,6 +6,7 @@ use crate::optimize::access::{Path, PathBound, paths};
 use crate::optimize::{cost, plan_bug};
 use crate::phys::{NodeKind, SeekBound, SeekRange};
 use thawdb_types::SqlError;
+use thawdb_types::error::message;
 
 impl Lowerer<'_, '_> {
     pub(super) fn lower_get(&mut self, get: &Get, predicates: &[BoundExpr], want: &Want) -> Result<Lowered, SqlError> {
@@ -67,7 +68,11 @@ impl Lowerer<'_, '_> {
                 best = Some((total, path, backward));
             }
         }
-        let (total, mut path, backward) = best.ok_or_else(|| plan_bug("a table has at least its rows"))?;
+        let (total, mut path, backward) = best.ok_or_else(|| match get.index_hint {
+            // The index hinted at is filtered, and the query may want rows it does not have.
+            Some(_) => message(8622, &[]),
+            None => plan_bug("a table has at least its rows"),
+        })?;
         path.cost = path.cost.min(total.max(0.0));
         Ok((path, backward))
     }
