@@ -167,6 +167,81 @@ fn an_online_build_of_many_chunks_and_a_rebuild() {
     is_sound(&mut a);
 }
 
+/// The published script: a log of fixed size that only log backups free, taken when it is full.
+const SCRIPT: &str = "SET NOCOUNT, XACT_ABORT ON;
+DROP INDEX IF EXISTS i ON dbo.Votes;
+DECLARE @sql nvarchar(max) = N'CREATE NONCLUSTERED INDEX i ON dbo.Votes(PostId) INCLUDE (Filler)
+    WITH (ONLINE = ON, RESUMABLE = ON, MAXDOP = 1);';
+Again:
+BEGIN TRY
+  EXECUTE (@sql);
+  RAISERROR ('Completed.', 0, 1);
+END TRY
+BEGIN CATCH
+  IF ERROR_NUMBER() = 9002
+  BEGIN
+    DECLARE @pc integer = (SELECT TOP (1) CONVERT(integer, FLOOR(r.percent_complete * 1000))
+      FROM sys.index_resumable_operations AS r
+      WHERE r.object_id = OBJECT_ID(N'dbo.Votes','U') AND r.name = N'i');
+    DECLARE @count integer = @@TRANCOUNT;
+    RAISERROR ('Log full at %i, %i open.', 0, 1, @pc, @count);
+    BACKUP LOG so TO DISK = 'NUL';
+    SET @sql = N'ALTER INDEX i ON dbo.Votes RESUME;';
+    GOTO Again;
+  END;
+  THROW;
+END CATCH;";
+
+#[test]
+fn a_log_that_runs_full_again_and_again_costs_nothing_but_its_backups() {
+    let (engine, _) = fresh_engine("resumable-9002");
+    let mut a = engine.internal_session();
+    said(&mut a, "CREATE DATABASE so");
+    said(&mut a, "USE so");
+    said(&mut a, "CREATE TABLE Votes (Id int IDENTITY PRIMARY KEY, PostId int, Filler char(288))");
+    // What does not pack, so that the index is many times the log.
+    let filler = "REPLICATE(CONVERT(char(36), NEWID()), 8)";
+    said(&mut a, &format!("INSERT Votes VALUES (1, {filler})"));
+    // Small transactions: the log stays as small as it was made.
+    said(&mut a, "ALTER DATABASE so SET RECOVERY SIMPLE");
+    for turn in 0..74 {
+        let insert = format!("INSERT Votes SELECT TOP (2048) (PostId * 7 + Id + {turn}) % 100003, {filler} FROM Votes");
+        said(&mut a, &insert);
+    }
+    for sql in [
+        "ALTER DATABASE so SET RECOVERY FULL",
+        "BACKUP DATABASE so TO DISK = 'NUL'",
+        "BACKUP LOG so TO DISK = 'NUL'",
+        "DBCC SHRINKFILE (so_log, 1) WITH NO_INFOMSGS",
+        "ALTER DATABASE so MODIFY FILE (NAME = so_log, FILEGROWTH = 0KB)",
+        "BACKUP LOG so TO DISK = 'NUL'",
+    ] {
+        let lines = said(&mut a, sql);
+        assert!(!lines.iter().any(|line| line.starts_with("Msg ") && !line.contains("Level 0")), "{sql}: {lines:?}");
+    }
+    let size = said(&mut a, "SELECT total_log_size_in_bytes / 1024 AS k FROM sys.dm_db_log_space_usage");
+    let lines = said(&mut a, SCRIPT);
+    let stops: Vec<i64> = lines
+        .iter()
+        .filter_map(|line| line.split_once("Log full at ").map(|(_, rest)| rest))
+        .map(|rest| {
+            assert!(rest.contains(", 0 open."), "{rest}");
+            rest.split_once(',').expect("a number first").0.parse().expect("a number")
+        })
+        .collect();
+    assert!(lines.iter().any(|line| line.contains("Completed.")), "{size:?} {lines:?}");
+    assert!(stops.len() >= 10, "{size:?} {stops:?}");
+    assert!(stops.is_sorted_by(|before, after| before < after), "{stops:?}");
+    // The same log holds as much of the index in every interval, however many there were before.
+    let steps: Vec<i64> = stops.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (least, most) = (steps.iter().min().expect("some"), steps.iter().max().expect("some"));
+    assert!(least * 10 >= most * 7, "{steps:?}");
+    let lines = said(&mut a, "DBCC CHECKTABLE (Votes) WITH NO_INFOMSGS");
+    assert!(lines.iter().all(|line| line.starts_with("done")), "{lines:?}");
+    let both = "SELECT COUNT(*) AS n FROM Votes WITH (INDEX (i)) WHERE PostId >= 0";
+    check(&mut a, both, &["[n int]", "131072"]);
+}
+
 #[test]
 fn a_filtered_index_hears_of_rows_that_enter_and_leave_while_it_is_built() {
     let (engine, _) = fresh_engine("resumable-filter");

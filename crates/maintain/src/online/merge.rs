@@ -7,7 +7,7 @@
 //! In a unique index two entries with one own key are a duplicate only if both live: a row that a writer has deleted or
 //! changed since its chunk was scanned has its entry's end in the side tree.
 
-use super::{CHUNK_BYTES, Chunk, Entries, OnlineBuild};
+use super::{CHUNK_BYTES, CHUNK_ROWS_MIN, Chunk, Entries, OnlineBuild};
 use crate::index_build::BuildError;
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -20,8 +20,6 @@ struct Source {
     scan: Scan,
     block: RowBlock,
     at: usize,
-    /// First bytes of the present key, as a number.
-    head: u64,
     live: bool,
 }
 
@@ -30,29 +28,35 @@ impl Source {
         &self.block.key(self.at)[RUN_BYTES..]
     }
 
-    fn settle(&mut self) -> Result<(), StorageError> {
+    /// Goes to the next leaf behind the end of one. The first bytes of the present key, as a number; of a source at its end,
+    /// the largest.
+    fn settle(&mut self) -> Result<u128, StorageError> {
         while self.at >= self.block.len() {
             match self.scan.next_block()? {
                 Some(block) => std::mem::swap(&mut self.block, block),
                 None => {
                     self.live = false;
-                    return Ok(());
+                    return Ok(u128::MAX);
                 }
             }
             self.at = 0;
         }
         let key = &self.block.key(self.at)[RUN_BYTES..];
-        self.head = match key.first_chunk::<8>() {
-            Some(first) => u64::from_be_bytes(*first),
-            None => key.iter().enumerate().fold(0, |head, (at, byte)| head | u64::from(*byte) << (56 - 8 * at)),
-        };
-        Ok(())
+        let mut head = [0; 16];
+        let bytes = key.len().min(16);
+        head[..bytes].copy_from_slice(&key[..bytes]);
+        Ok(u128::from_be_bytes(head))
     }
 }
+
+/// Bytes of an entry in a leaf beside its key and row, its slot included.
+const ENTRY_BYTES: usize = 16;
 
 /// A merge under way.
 pub(super) struct Merge {
     sources: Vec<Source>,
+    /// First bytes of each source's present key, close together: most matches are decided by them alone.
+    heads: Vec<u128>,
     /// `losers[0]` is the winner; `losers[1..]` the inner nodes, each keeping the source that lost there.
     losers: Vec<usize>,
     started: bool,
@@ -67,7 +71,7 @@ impl Merge {
         after: Option<&[u8]>,
     ) -> Result<Self, StorageError> {
         let view = database.read_view(None);
-        let mut sources = Vec::new();
+        let (mut sources, mut heads) = (Vec::new(), Vec::new());
         for run in 0..run_count {
             let start = match after {
                 Some(after) => Bound::Excluded([&run.to_be_bytes()[..], after].concat()),
@@ -75,13 +79,14 @@ impl Merge {
             };
             let range = KeyRange { start, end: Bound::Excluded((run + 1).to_be_bytes().to_vec()) };
             let scan = view.scan(tree, range, ScanDirection::Forward)?;
-            let mut source = Source { scan, block: RowBlock::default(), at: 0, head: 0, live: true };
-            source.settle()?;
+            let mut source = Source { scan, block: RowBlock::default(), at: 0, live: true };
+            let head = source.settle()?;
             if source.live {
+                heads.push(head);
                 sources.push(source);
             }
         }
-        let mut merge = Self { losers: vec![0; sources.len().max(1)], sources, started: false };
+        let mut merge = Self { losers: vec![0; sources.len().max(1)], sources, heads, started: false };
         if !merge.sources.is_empty() {
             merge.losers[0] = merge.play(1);
         }
@@ -101,13 +106,17 @@ impl Merge {
 
     #[inline]
     fn precedes(&self, a: usize, b: usize) -> bool {
+        match self.heads[a].cmp(&self.heads[b]) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => self.precedes_by_key(a, b),
+        }
+    }
+
+    fn precedes_by_key(&self, a: usize, b: usize) -> bool {
         let (left, right) = (&self.sources[a], &self.sources[b]);
         match (left.live, right.live) {
-            (true, true) => match left.head.cmp(&right.head) {
-                Ordering::Less => true,
-                Ordering::Greater => false,
-                Ordering::Equal => left.key() < right.key(),
-            },
+            (true, true) => left.key() < right.key(),
             (live, _) => live,
         }
     }
@@ -120,7 +129,7 @@ impl Merge {
         if std::mem::replace(&mut self.started, true) {
             let mut winner = self.losers[0];
             self.sources[winner].at += 1;
-            self.sources[winner].settle()?;
+            self.heads[winner] = self.sources[winner].settle()?;
             let mut node = usize::midpoint(winner, self.sources.len());
             if self.sources.len() > 1 {
                 while node >= 1 {
@@ -156,6 +165,11 @@ impl EntryList {
         self.ends.push((key_end, narrow(self.bytes.len())));
     }
 
+    /// Log that its leaves take at most: they are packed.
+    fn log_bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * ENTRY_BYTES
+    }
+
     fn each(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut start = 0;
         self.ends.iter().map(move |(key_end, row_end)| {
@@ -177,7 +191,9 @@ impl OnlineBuild {
         let mut last = progress.last_entry.clone();
         let mut list = EntryList::default();
         let mut merged = false;
-        while list.ends.len() < self.chunk_rows && list.bytes.len() < CHUNK_BYTES {
+        let bytes_max = CHUNK_BYTES.min(self.log_budget_bytes());
+        let is_small = |list: &EntryList| list.log_bytes() < bytes_max || list.ends.len() < CHUNK_ROWS_MIN;
+        while list.ends.len() < self.chunk_rows && is_small(&list) {
             let Some((key, row)) = merge.next()? else {
                 merged = true;
                 break;
@@ -202,6 +218,17 @@ impl OnlineBuild {
         self.rows_read += rows;
         let entries = if rows == 0 { Entries::Nothing } else { Entries::Merged(list) };
         Ok(Chunk { entries, progress: self.ahead.clone() })
+    }
+
+    /// Log that the next chunk may take: half of what is free, so that a log that runs full costs one small chunk and not
+    /// the rollback of a long one.
+    fn log_budget_bytes(&self) -> usize {
+        let free_bytes = |log: &std::sync::Arc<thawdb_storage::log::Log>| {
+            let space = log.space();
+            space.size_bytes.saturating_sub(space.used_bytes + space.reserved_bytes)
+        };
+        let free_bytes = self.database.store().log().map_or(u64::MAX, free_bytes);
+        usize::try_from(free_bytes / 2).unwrap_or(usize::MAX)
     }
 
     /// Appends them to the target.

@@ -27,7 +27,8 @@
 //! 3. Memory is two chunks' rows, of [`CHUNK_BYTES`] each at most, and a leaf a run. 4. After [`OnlineBuild::catch_up_all`] under the caller's lock the
 //! target has exactly the table's entries.
 //!
-//! A chunk that the log has no room for is tried at half its size, down to [`CHUNK_ROWS_MIN`], before `LogFull` goes up.
+//! A chunk of the merge is no longer than half of the free log takes; one that the log has no room for all the same is tried
+//! at half its size, down to [`CHUNK_ROWS_MIN`], before `LogFull` goes up.
 //!
 //! Failure: storage's errors, and 1505 for a key that two rows share; the chunk is rolled back, and a new
 //! [`OnlineBuild`] goes on. Locks: of a chunk's transaction, the trees of the build alone, and side entries as they are
