@@ -20,7 +20,7 @@ use crate::phys::{Node, OutputColumn, RowSource};
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, TableDef};
 use thawdb_tsql::ast;
-use thawdb_types::{SqlError, SqlType};
+use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// Session options that change what a text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -152,6 +152,11 @@ pub trait CompileContext {
         let _ = table;
         false
     }
+    /// The row that a cursor stands on, of a table that WHERE CURRENT OF is to change.
+    fn cursor_row(&self, cursor: &ast::CursorName, table: &TableDef) -> Result<CursorRow, SqlError> {
+        let (_, _) = (cursor, table);
+        Err(thawdb_types::message(16_945, &[]))
+    }
     /// Rows a table has, about; `None` if nobody knows.
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let _ = table;
@@ -232,6 +237,45 @@ pub fn compile(stmt: &ast::Stmt, cx: &dyn CompileContext) -> Result<Compiled, Sq
         _ => return Err(error::not_built("this statement", stmt.span)),
     };
     finish(bound, binder, cx)
+}
+
+/// A table whose rows can be changed through a cursor.
+#[derive(Debug, Clone)]
+pub struct CursorTable {
+    /// Its database.
+    pub database: DatabaseId,
+    /// The table.
+    pub table: ObjectId,
+    /// Column of the cursor's rows that holds the locator.
+    pub locator: usize,
+    /// Position in the table, and column of the cursor's rows, of each column of the clustered key.
+    pub keys: Vec<(usize, usize)>,
+}
+
+/// A row that a cursor stands on.
+#[derive(Debug, Clone)]
+pub struct CursorRow {
+    /// Where it is.
+    pub locator: Vec<u8>,
+    /// Position in the table and value of the columns of the clustered key.
+    pub keys: Vec<(usize, Scalar)>,
+}
+
+/// Compiles the query of a cursor. Columns that the tables named beside the plan speak of stand behind those of the
+/// select list; `updatable` asks for them.
+///
+/// # Errors
+/// What is wrong with the query.
+pub fn compile_cursor(
+    query: &ast::Query,
+    updatable: bool,
+    line: u32,
+    cx: &dyn CompileContext,
+) -> Result<(Compiled, Vec<CursorTable>), SqlError> {
+    let mut binder = Binder::new(cx, line);
+    let (rel, outputs, tables) = binder.bind_cursor_query(query, updatable)?;
+    let compiled = finish(BoundStmt::Query { rel, outputs }, binder, cx)?;
+    Ok((compiled, tables))
 }
 
 fn finish(bound: BoundStmt, binder: Binder<'_>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {

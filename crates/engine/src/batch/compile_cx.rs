@@ -6,10 +6,10 @@ use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef};
 use thawdb_query::compile::{CompileContext, Settings};
-use thawdb_query::compile::{UserFunction, ViewText};
+use thawdb_query::compile::{CursorRow, UserFunction, ViewText};
 use thawdb_query::context::SessionInfo;
 use thawdb_query::phys::RowSource;
-use thawdb_tsql::ast::ObjectName;
+use thawdb_tsql::ast::{CursorName, ObjectName};
 use thawdb_types::{SqlError, SqlType};
 
 /// A session at one step of its program.
@@ -89,6 +89,10 @@ impl CompileContext for CompileCx<'_> {
 
     fn identity_insert(&self, table: &TableDef) -> bool {
         self.session.options.identity_insert == Some((table.database, table.id))
+    }
+
+    fn cursor_row(&self, cursor: &CursorName, table: &TableDef) -> Result<CursorRow, SqlError> {
+        self.session.cursor_row(cursor, table)
     }
 
     fn row_count(&self, table: &TableDef) -> Option<u64> {

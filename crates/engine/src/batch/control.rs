@@ -80,6 +80,7 @@ impl Interpreter<'_, '_> {
             return Err(crate::messages::unsupported("SET @variable.property").into());
         }
         match binary_of(node.op) {
+            None if self.set_cursor_variable(&node.variable, &node.value)? => {}
             None => self.assign(&node.variable.name, &node.value)?,
             Some(op) => {
                 let span = node.value.span;

@@ -36,6 +36,12 @@ impl Interpreter<'_, '_> {
             | StmtKind::CommitTransaction(_)
             | StmtKind::RollbackTransaction(_)
             | StmtKind::SaveTransaction(_) => self.transaction_statement(statement),
+            StmtKind::DeclareCursor(_)
+            | StmtKind::SetCursor(_)
+            | StmtKind::OpenCursor(_)
+            | StmtKind::CloseCursor(_)
+            | StmtKind::DeallocateCursor(_)
+            | StmtKind::Fetch(_) => self.cursor_statement(&statement.kind),
             _ => self.definition_statement(statement),
         }
     }
@@ -199,12 +205,6 @@ fn unbuilt_name(kind: &StmtKind) -> String {
         StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),
         StmtKind::CreateRole(_) | StmtKind::AlterRole(_) => "CREATE ROLE".into(),
         StmtKind::CreateType(_) => "CREATE TYPE".into(),
-        StmtKind::DeclareCursor(_)
-        | StmtKind::OpenCursor(_)
-        | StmtKind::CloseCursor(_)
-        | StmtKind::DeallocateCursor(_)
-        | StmtKind::Fetch(_)
-        | StmtKind::SetCursor(_) => "CURSOR".into(),
         StmtKind::ExecuteAs(_) | StmtKind::Revert(_) | StmtKind::SetUser(_) => "EXECUTE AS".into(),
         StmtKind::Shutdown { .. } => "SHUTDOWN".into(),
         StmtKind::CreateEventSession(_) | StmtKind::AlterEventSession(_) | StmtKind::DropEventSession(_) => "EVENT SESSION".into(),

@@ -21,7 +21,7 @@ use crate::batch::program::{Op, Program};
 use crate::ddl::columns::sql_type;
 use crate::ddl::names::shown;
 use crate::instance::database::OpenDatabase;
-use crate::messages::{message, unsupported, unsupported_option};
+use crate::messages::{message, unsupported_option};
 use crate::rows;
 use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
@@ -66,6 +66,7 @@ pub(crate) enum Source<'s> {
 /// Runs a client's batch.
 pub(crate) fn run_batch(session: &mut SessionState, out: &mut Outbox<'_>, text: &str, parameters: &[ClientParameter]) -> CallEnd {
     session.bulk = None;
+    session.cursors.begin_batch();
     let mut frame = Frame::default();
     for parameter in parameters {
         let value = parameter.value.clone();
@@ -126,6 +127,7 @@ pub(crate) fn run_scope(
     };
     let ended = crate::ddl::temporary::end_scope(session);
     let frame = session.frames.pop().expect("pushed above");
+    session.forget_unnamed_cursors();
     if caller != Caller::Client {
         session.options = options;
         if session.database.id != database.id && session.use_database(database).is_err() {
@@ -205,11 +207,12 @@ fn declare_all(session: &mut SessionState, program: &Program<'_>) -> Result<(), 
         let StmtKind::Declare(declarations) = &statement.kind else { continue };
         for (ordinal, declaration) in (1..).zip(declarations) {
             let name = &declaration.variable.name;
-            if session.frame().position(name).is_some() {
+            if session.frame().position(name).is_some() || session.frame().cursors.contains_key(&name.to_lowercase()) {
                 return Err(message(134, &[name]).at_line(declaration.variable.span.line));
             }
             if declaration.data_type.name.name.is("cursor") {
-                return Err(unsupported("CURSOR").at_line(declaration.variable.span.line));
+                session.frame_mut().cursors.insert(name.to_lowercase(), None);
+                continue;
             }
             let sql_type = sql_type(&declaration.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
             session.frame_mut().declare(name, sql_type, at);

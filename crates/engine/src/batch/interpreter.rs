@@ -252,6 +252,7 @@ impl Interpreter<'_, '_> {
             self.out.message(&error);
         }
         if count > 0 {
+            self.session.cursors.batch_aborted();
             self.out.env_change(&EnvChange::RollbackTransaction { descriptor });
         }
     }

@@ -8,6 +8,7 @@
 pub(crate) mod arguments;
 pub(crate) mod compile_cx;
 pub(crate) mod control;
+pub(crate) mod cursor;
 pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod failure;

@@ -24,7 +24,7 @@ use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_
 use thawdb_query::exec;
 use thawdb_query::phys::{Node, NodeKind};
 use thawdb_storage::locks::LockMode;
-use thawdb_tsql::ast::Stmt;
+use thawdb_tsql::ast::{Expr, ExprKind, Stmt, StmtKind};
 
 /// Definitions may change again and again while a statement waits; after so many it gives up with the last plan's error.
 const COMPILES_MAX: usize = 20;
@@ -41,7 +41,7 @@ impl Interpreter<'_, '_> {
             let plan = this.plan_and_lock(statement)?;
             this.tell_compile_time(watch);
             let watch = this.stopwatch();
-            this.run_plan(&plan)?;
+            this.run_plan(&plan, at_cursor(statement))?;
             this.tell_reads();
             this.tell_execution_time(watch);
             Ok(())
@@ -74,7 +74,7 @@ impl Interpreter<'_, '_> {
     fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
         // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
         let frame = self.session.frame();
-        let shared = self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
+        let shared = !at_cursor(statement) && self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
         let start = statement.span.start;
         let version = |database| self.session.tables(database).map(|t| t.version);
         let beside = self.parsed.filter(|_| shared);
@@ -89,7 +89,12 @@ impl Interpreter<'_, '_> {
             }
         }
         let cx = CompileCx { session: self.session, step: self.at };
-        let plan = Arc::new(compile(statement, &cx).map_err(Failure::compile)?);
+        let refused = |error: thawdb_types::SqlError| match error.number {
+            // The cursor of WHERE CURRENT OF is looked at when the statement runs: no error of the whole scope.
+            16_900..17_000 => Failure::run(error),
+            _ => Failure::compile(error),
+        };
+        let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
             beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
             self.session.engine.plans.put(key, plan.clone());
@@ -148,7 +153,8 @@ impl Interpreter<'_, '_> {
         Ok(())
     }
 
-    fn run_plan(&mut self, plan: &Compiled) -> Result<(), Failure> {
+    /// `one` if a row must be changed (16947): that of a cursor.
+    fn run_plan(&mut self, plan: &Compiled, one: bool) -> Result<(), Failure> {
         let (kind, returns) = match &plan.kind {
             CompiledKind::Rows => (StatementKind::Select, true),
             CompiledKind::Assign => {
@@ -170,6 +176,9 @@ impl Interpreter<'_, '_> {
         let limited = self.under_row_count(plan);
         let node = limited.as_ref().unwrap_or(&plan.node);
         let count = self.with_watches(plan, |this| if returns { this.stream(plan, node) } else { this.drain(node) })?;
+        if one && count == 0 {
+            return Err(crate::messages::message(16_947, &[]).into());
+        }
         self.counted(count);
         self.out.done(kind, self.shown_count(count), false);
         Ok(())
@@ -272,6 +281,16 @@ impl Interpreter<'_, '_> {
     pub(crate) fn shown_count(&self, count: u64) -> Option<u64> {
         (!self.session.options.nocount).then_some(count)
     }
+}
+
+/// Whether a statement changes the row a cursor stands on: its plan is for that row alone.
+fn at_cursor(statement: &Stmt) -> bool {
+    let condition = match &statement.kind {
+        StmtKind::Update(update) => update.where_.as_ref(),
+        StmtKind::Delete(delete) => delete.where_.as_ref(),
+        _ => None,
+    };
+    matches!(condition, Some(Expr { kind: ExprKind::CurrentOf(_), .. }))
 }
 
 /// The table whose rows a plan's statement changes, and the columns an UPDATE sets, by position.

@@ -79,6 +79,7 @@ pub(crate) fn rollback(session: &mut SessionState, out: &mut Outbox<'_>, name: O
     }
     let descriptor = session.transactions.descriptor;
     session.rollback_work()?;
+    session.cursors.rolled_back();
     out.env_change(&EnvChange::RollbackTransaction { descriptor });
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, define};
 use crate::ddl::index::{AddedIndex, add_index};
 use crate::ddl::names::{database_of, find_table, shown};
+use crate::ddl::rewrite::{Source, rewrite};
 use crate::ddl::rules::{rule_of, rules_of};
 use crate::ddl::table::{add_constraint, constraint_index, system_name};
 use crate::ddl::temporary::level_of;
@@ -40,7 +41,10 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
                 crate::ddl::trigger::set_enabled(this, &node.table, &names, *enable)
             }
             AlterTableAction::Set(options) => set_options(this, &open, &table, options),
-            AlterTableAction::AlterColumn { .. } => Err(unsupported("ALTER TABLE ALTER COLUMN").into()),
+            AlterTableAction::AlterColumn { .. } if level_of(this.session, &open, &table).is_some() => {
+                Err(unsupported("ALTER TABLE ALTER COLUMN of a temporary table").into())
+            }
+            AlterTableAction::AlterColumn { column } => crate::ddl::alter_column::alter_column(this, &open, &table, column),
             AlterTableAction::Rebuild { .. } => Err(unsupported("ALTER TABLE REBUILD").into()),
             AlterTableAction::Switch { .. } => Err(unsupported("ALTER TABLE SWITCH").into()),
             _ => Err(unsupported("ALTER TABLE").into()),
@@ -128,7 +132,7 @@ fn add_columns(
         return Ok(());
     }
     let mut altered = (**table).clone();
-    let mut defaults = Vec::new();
+    let (mut defaults, mut filled) = (Vec::new(), Vec::new());
     let occupied = has_rows(interpreter, open, table)?;
     for column in &body.columns {
         let last = altered.columns.iter().map(|c| c.id.0).max().unwrap_or(0);
@@ -139,8 +143,8 @@ fn add_columns(
         if new.syntax.constraints.iter().any(|c| rule_of(c, None).is_none()) || new.syntax.index.is_some() {
             return Err(unsupported_option("constraint at an added column").at_line(column.span.line).into());
         }
-        if occupied {
-            refuse_if_rows_must_change(&new.definition, new.syntax, table)?;
+        if occupied && let Some(value) = value_for_rows(&new.definition, new.syntax, table)? {
+            filled.push((new.definition.id, value));
         }
         if let Some(default) = &new.syntax.default {
             let given = default.name.as_ref().map(|name| name.text.clone());
@@ -150,6 +154,16 @@ fn add_columns(
     }
     if altered.columns.len() > COLUMNS_MAX {
         return Err(message(1702, &[&altered.columns[COLUMNS_MAX].name, &table.name, &COLUMNS_MAX]).into());
+    }
+    if !filled.is_empty() && level_of(interpreter.session, open, table).is_some() {
+        return Err(unsupported("ALTER TABLE ADD of a column with values to a temporary table").into());
+    }
+    if !filled.is_empty() {
+        altered = rewrite(interpreter, open, table, altered, |column| {
+            let added = table.columns.iter().all(|old| old.id != column.id);
+            let value = filled.iter().find(|(id, _)| *id == column.id).map_or("NULL", |(_, value)| value.as_str());
+            if added { Source::Value(value.to_owned()) } else { Source::Kept }
+        })?;
     }
     let now = interpreter.session.engine.now_datetime();
     altered.modified = now;
@@ -170,17 +184,23 @@ fn add_columns(
     .map_err(Failure::run)
 }
 
-/// Rows written before read an added column as NULL: what would need another value in them is refused.
-fn refuse_if_rows_must_change(
+/// What rows written before get in an added column; `None` where they may read NULL, as they do by themselves. 4901 if
+/// nothing is said and NULL may not be.
+fn value_for_rows(
     column: &thawdb_catalog::ColumnDef,
     syntax: &thawdb_tsql::ast::RegularColumn,
     table: &TableDef,
-) -> Result<(), SqlError> {
+) -> Result<Option<String>, SqlError> {
     let with_values = syntax.default.as_ref().is_some_and(|default| default.with_values);
-    if column.identity.is_some() || with_values || (!column.nullable && column.default.is_some()) {
-        return Err(unsupported("ALTER TABLE ADD of a column with values for existing rows"));
+    if let Some(identity) = &column.identity {
+        let nth = "(ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) - 1)";
+        return Ok(Some(format!("{} + {nth} * {}", identity.seed, identity.increment)));
     }
-    if column.nullable { Ok(()) } else { Err(message(4901, &[&column.name, &table.name])) }
+    match &column.default {
+        Some(default) if with_values || !column.nullable => Ok(Some(default.clone())),
+        _ if column.nullable => Ok(None),
+        _ => Err(message(4901, &[&column.name, &table.name])),
+    }
 }
 
 fn add_default(
@@ -247,12 +267,12 @@ fn drop_part(
     table: &Arc<TableDef>,
     item: &AlterTableDrop,
 ) -> Result<(), Failure> {
-    if item.column {
-        return Err(unsupported("ALTER TABLE DROP COLUMN").into());
-    }
     let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
     if level_of(interpreter.session, open, &table).is_some() {
         return drop_of_temporary(interpreter, open, &table, item);
+    }
+    if item.column {
+        return crate::ddl::alter_column::drop_column(interpreter, open, &table, &item.name, item.if_exists);
     }
     let definitions = interpreter.session.definitions(open.id).ok_or_else(|| message(4902, &[&table.name]))?;
     let constraint = definitions.constraints_of(table.id).find(|constraint| item.name.is(&constraint.name)).cloned();
@@ -308,6 +328,9 @@ fn drop_of_temporary(
     table: &Arc<TableDef>,
     item: &AlterTableDrop,
 ) -> Result<(), Failure> {
+    if item.column {
+        return Err(unsupported("ALTER TABLE DROP COLUMN of a temporary table").into());
+    }
     let is_named = |name: &Option<String>| name.as_deref().is_some_and(|name| item.name.is(name));
     if let Some(column) = table.columns.iter().find(|column| is_named(&column.default_name)) {
         return drop_default(interpreter, open, table, column.id).map_err(Failure::run);

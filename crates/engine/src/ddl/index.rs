@@ -9,7 +9,7 @@ use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::table::{filegroup_number, index_name};
 use crate::ddl::{lock_for_change, online, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
-use crate::messages::{message, unsupported, unsupported_option};
+use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{IndexId, TableDef};
@@ -221,7 +221,7 @@ pub(crate) fn remove_index(
     id: IndexId,
 ) -> Result<(), Failure> {
     if id.0 == 1 {
-        return Err(unsupported("DROP of a clustered index").into());
+        return crate::ddl::rewrite::to_heap(interpreter, open, table);
     }
     let mut altered = (**table).clone();
     let position = altered.indexes.iter().position(|index| index.id == id).ok_or_else(|| message(3701, &[&"drop", &"index", &id.0]))?;

@@ -9,6 +9,7 @@
 //!    from the newest published one.
 //! 2. A table that is changed or dropped is locked Sch-M until the transaction ends: nobody runs a plan on it meanwhile.
 
+pub(crate) mod alter_column;
 pub(crate) mod alter_database;
 pub(crate) mod alter_index;
 pub(crate) mod alter_table;
@@ -28,6 +29,7 @@ pub(crate) mod module;
 pub(crate) mod names;
 pub(crate) mod online;
 pub(crate) mod procedure;
+pub(crate) mod rewrite;
 pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod sequence;

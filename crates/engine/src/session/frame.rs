@@ -1,5 +1,6 @@
 //! Variables and errors of one running scope: a batch, a procedure, a text given to EXEC or sp_executesql.
 
+use crate::session::cursors::CursorId;
 use crate::session::rowset::Rowset;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub(crate) struct Frame {
     pub(crate) variables: Vec<Variable>,
     /// Table variables by lower-case name with the `@`.
     pub(crate) table_variables: BTreeMap<String, Arc<TableDef>>,
+    /// Cursors by lower-case name, variables with the `@`; none for a variable that means no cursor.
+    pub(crate) cursors: BTreeMap<String, Option<CursorId>>,
     /// Rows the scope holds by lower-case name.
     pub(crate) rowsets: BTreeMap<String, Arc<Rowset>>,
     /// Procedure it is, for ERROR_PROCEDURE().

@@ -111,6 +111,7 @@ fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Op
         "CONNECTIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::connection(session, property)),
         "SESSIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::session(session, property)),
         "HAS_DBACCESS" => optional(given.text(0).and_then(|name| engine.database_named(name)), |_| Scalar::Int(1)),
+        "CURSOR_STATUS" => optional(session.cursor_status(given.text(0)?, given.text(1)?), Scalar::SmallInt),
         "SESSION_CONTEXT" => Scalar::Null,
         _ => return None,
     })

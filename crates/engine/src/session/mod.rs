@@ -13,6 +13,7 @@
 pub(crate) mod application_locks;
 pub(crate) mod bulk;
 pub(crate) mod changes;
+pub(crate) mod cursors;
 pub(crate) mod frame;
 pub(crate) mod functions;
 pub(crate) mod globals;
@@ -130,6 +131,7 @@ impl Session {
         }
         state.application_locks.forget(&state.engine.locks);
         state.frames.clear();
+        state.cursors = cursors::Cursors::default();
         state.options = options::Options::default();
         state.prepared = prepared::PreparedTexts::default();
         state.bulk = None;

@@ -14,6 +14,7 @@ use crate::instance::{Engine, TEMPDB_ID};
 use crate::messages::message;
 use crate::session::application_locks::ApplicationLocks;
 use crate::session::changes::Changes;
+use crate::session::cursors::Cursors;
 use crate::session::frame::Frame;
 use crate::session::options::Options;
 use crate::session::prepared::PreparedTexts;
@@ -75,6 +76,7 @@ pub(crate) struct SessionState {
     pub(crate) last_error: i32,
     pub(crate) row_count: i64,
     pub(crate) last_identity: Option<i64>,
+    pub(crate) cursors: Cursors,
     pub(crate) prepared: PreparedTexts,
     pub(crate) bulk: Option<crate::session::bulk::BulkTarget>,
     pub(crate) trace_flags: Vec<i32>,
@@ -120,6 +122,7 @@ impl SessionState {
             last_error: 0,
             row_count: 0,
             last_identity: None,
+            cursors: Cursors::default(),
             prepared: PreparedTexts::default(),
             bulk: None,
             trace_flags: Vec::new(),

@@ -52,6 +52,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("CURRENT_TIMEZONE_ID", misc::ask_session),
     ("CURRENT_TRANSACTION_ID", misc::ask_session),
     ("CURRENT_USER", misc::ask_session),
+    ("CURSOR_STATUS", misc::ask_session),
     ("DATABASEPROPERTY", misc::ask_session),
     ("DATABASEPROPERTYEX", misc::ask_session),
     ("DATABASE_PRINCIPAL_ID", misc::ask_session),

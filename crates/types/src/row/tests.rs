@@ -52,7 +52,8 @@ fn packed(stored: &Stored) -> (Vec<u8>, Vec<u16>, Vec<u16>) {
 /// What the loops over packed rows give is what the general ones give.
 fn check_packed(layout: &RowLayout, stored: &Stored) {
     let (bytes, starts, ends) = packed(stored);
-    if bytes.len() > usize::from(u16::MAX) {
+    // A table has a column, and its rows fit a page.
+    if bytes.len() > usize::from(u16::MAX) || layout.columns().is_empty() {
         return;
     }
     let rows = PackedRows { bytes: &bytes, starts: &starts, ends: &ends };

@@ -1,5 +1,6 @@
 //! Statements: one file each.
 
+mod cursor;
 mod delete;
 mod insert;
 mod output;

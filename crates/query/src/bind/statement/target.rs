@@ -71,7 +71,9 @@ impl Binder<'_> {
             let operand = Box::new(self.column_expr(locator));
             predicates.push(BoundExpr { kind: BoundExprKind::IsNull { operand, negated: true }, sql_type: SqlType::Bit, nullable: false });
         }
-        if let Some(condition) = where_ {
+        if let Some(ast::Expr { kind: ast::ExprKind::CurrentOf(cursor), .. }) = where_ {
+            predicates.extend(self.current_of(cursor, &get, locator)?);
+        } else if let Some(condition) = where_ {
             predicates.extend(self.within(Clause::Where, |b| b.bind_condition(condition))?.conjuncts());
         }
         Ok(Target { table, rel: rel.filter(predicates), locator, columns, names, name: scope.name, derived, joined, position })
@@ -245,7 +247,7 @@ fn base_of(rel: &Rel, scope: &ScopeTable, span: ast::Span) -> Result<Get, SqlErr
 }
 
 /// The table whose columns these are.
-fn get_with<'r>(rel: &'r mut Rel, columns: &[ColumnRef]) -> Option<&'r mut Get> {
+pub(super) fn get_with<'r>(rel: &'r mut Rel, columns: &[ColumnRef]) -> Option<&'r mut Get> {
     if let Rel::Get(get) = rel {
         return get.columns.iter().any(|(_, column)| columns.contains(column)).then_some(&mut **get);
     }
@@ -258,7 +260,7 @@ pub(super) fn refuse_dirty_target(hints: &[ast::TableHint], span: ast::Span) -> 
     if hints.iter().any(dirty) { Err(error(1065, &[], span)) } else { Ok(()) }
 }
 
-fn collect_gets<'r>(rel: &'r Rel, into: &mut Vec<&'r Get>) {
+pub(super) fn collect_gets<'r>(rel: &'r Rel, into: &mut Vec<&'r Get>) {
     match rel {
         Rel::Get(get) => into.push(get),
         _ => rel.inputs().into_iter().for_each(|i| collect_gets(i, into)),
@@ -277,7 +279,7 @@ fn has_join(rel: &Rel) -> bool {
 impl Binder<'_> {
     /// Makes the table's columns and its locator come out at the top of `rel`; false if something between does not let
     /// single rows through (DISTINCT, GROUP BY, UNION).
-    fn expose(&self, rel: &mut Rel, columns: &[ColumnRef], locator: ColumnRef) -> bool {
+    pub(super) fn expose(&self, rel: &mut Rel, columns: &[ColumnRef], locator: ColumnRef) -> bool {
         match rel {
             Rel::Get(get) if get.columns.iter().any(|(_, c)| *c == columns[0]) => {
                 // First, where UPDATE and DELETE want it.

@@ -50,6 +50,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "CURRENT_TIMEZONE_ID", arguments: &[], required: 0, most: 0, result: T(SqlType::varchar(128)), nulls: Never, class: Stable },
     Signature { name: "CURRENT_TRANSACTION_ID", arguments: &[], required: 0, most: 0, result: T(SqlType::BigInt), nulls: Maybe, class: Stable },
     Signature { name: "CURRENT_USER", arguments: &[], required: 0, most: 0, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
+    Signature { name: "CURSOR_STATUS", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::SmallInt), nulls: Maybe, class: Volatile },
     Signature { name: "DATABASEPROPERTY", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::Int), nulls: Maybe, class: Stable },
     Signature { name: "DATABASEPROPERTYEX", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "DATABASE_PRINCIPAL_ID", arguments: &[Unicode], required: 0, most: 1, result: T(SqlType::Int), nulls: Maybe, class: Stable },
