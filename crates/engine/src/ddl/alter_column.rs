@@ -19,7 +19,7 @@ use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use crate::storage_error::internal;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, TableDef};
+use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, IndexDef, TableDef};
 use thawdb_query::compile::{bind_default, bind_row_condition, compile};
 use thawdb_query::exec;
 use thawdb_tsql::ast::{AlterColumn, Ident};
@@ -50,8 +50,22 @@ pub(crate) fn drop_column(
     for index in &mut altered.indexes {
         let places = index.keys.iter_mut().map(|key| &mut key.column_index).chain(index.included.iter_mut());
         places.filter(|place| **place > position).for_each(|place| *place -= 1);
+        if let Some(filter) = &mut index.filter {
+            let conjuncts = Arc::make_mut(filter).conjuncts.iter_mut().map(|conjunct| &mut conjunct.column_index);
+            conjuncts.filter(|place| **place > position).for_each(|place| *place -= 1);
+        }
     }
     rewrite(interpreter, open, table, altered, |_| Source::Kept).map(drop)
+}
+
+/// Whether an index's entries hold the column.
+fn holds(index: &IndexDef, position: usize) -> bool {
+    index.keys.iter().any(|key| key.column_index == position) || index.included.contains(&position)
+}
+
+/// Whether an index's filter speaks of the column.
+fn filters(index: &IndexDef, position: usize) -> bool {
+    index.filter.as_ref().is_some_and(|filter| filter.conjuncts.iter().any(|conjunct| conjunct.column_index == position))
 }
 
 /// What speaks of a column: the kind messages call it, and its name.
@@ -74,7 +88,7 @@ fn dependents(
     let id = table.columns[position].id;
     let mut found = Vec::new();
     for index in &table.indexes {
-        let uses = index.keys.iter().any(|key| key.column_index == position) || index.included.contains(&position);
+        let uses = holds(index, position) || filters(index, position);
         if let Some(name) = index.name.clone().filter(|_| uses) {
             let word = if index.primary_key || index.unique_constraint { "object" } else { "index" };
             found.push(Dependent { word, name, is_default: false, is_check: false });
@@ -98,8 +112,11 @@ fn dependents(
     Ok(found)
 }
 
-/// Whether a CHECK of the table means nothing without the column at `position`.
+/// Whether a CHECK or a filtered index of the table means nothing without the column at `position`.
 pub(crate) fn checks_without(session: &SessionState, open: &OpenDatabase, table: &TableDef, position: usize) -> bool {
+    if table.indexes.iter().any(|index| filters(index, position)) {
+        return true;
+    }
     let mut without = table.clone();
     without.columns.remove(position);
     let without = Arc::new(without);
@@ -151,6 +168,8 @@ pub(crate) fn alter_column(
     let key = |dependent: &Dependent| table.indexes.iter().any(|index| index.primary_key && index.name.as_ref() == Some(&dependent.name));
     let same_type = old.sql_type == new.sql_type;
     found.retain(|dependent| match () {
+        // Constants of a filter are kept in the column's type.
+        () if table.indexes.iter().any(|index| index.name.as_ref() == Some(&dependent.name) && filters(index, position)) => !same_type,
         () if dependent.is_default => old.sql_type.base_name() != new.sql_type.base_name(),
         () if dependent.is_check => !(wider && is_variable(&new.sql_type)),
         // An index bears a longer value of its type and another nullability; a primary key neither.
@@ -160,8 +179,7 @@ pub(crate) fn alter_column(
     if let Some(default) = new.default.as_ref().filter(|_| !same_type) {
         check_default(interpreter, default, &new)?;
     }
-    let indexed =
-        table.indexes.iter().any(|index| index.keys.iter().any(|k| k.column_index == position) || index.included.contains(&position));
+    let indexed = table.indexes.iter().any(|index| holds(index, position));
     if wider && is_variable(&new.sql_type) || same_type {
         if old.nullable && !new.nullable {
             refuse_nulls(interpreter, open, table, old)?;

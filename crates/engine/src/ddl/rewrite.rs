@@ -15,7 +15,7 @@ use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::table::heap;
-use crate::ddl::{catalog_error, change_catalog, plain_error};
+use crate::ddl::{plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::session::frame::Frame;
 use crate::storage_error::internal;
@@ -72,11 +72,17 @@ pub(crate) fn rewrite(
             }
         });
     }
-    let from = format!("{}.{}.{}", quoted(&open.name()), quoted(&table.schema_name), quoted(&table.name));
+    let from = match table.name.starts_with('#') {
+        true => quoted(&table.name),
+        false => format!("{}.{}.{}", quoted(&open.name()), quoted(&table.schema_name), quoted(&table.name)),
+    };
     let text = format!("INSERT INTO {REWRITTEN} ({}) SELECT {} FROM {from}", targets.join(", "), values.join(", "));
     let before = session.options.identity_insert.replace((open.id, table.id));
     let mut frame = Frame::default();
-    frame.table_variables.insert(REWRITTEN.to_owned(), altered.clone());
+    // A key that two rows come to have is an error here, whatever the index does with those of INSERT.
+    let mut strict = (*altered).clone();
+    strict.indexes.iter_mut().for_each(|index| index.options.ignore_dup_key = false);
+    frame.table_variables.insert(REWRITTEN.to_owned(), Arc::new(strict));
     session.frames.push(frame);
     let last_identity = session.last_identity;
     let moved = move_rows(interpreter, open, &altered, &text);
@@ -99,7 +105,7 @@ fn move_rows(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, al
     let statement = statement.ok_or_else(|| internal(format!("a text of ours does not parse: {text}")))?;
     let session = &mut *interpreter.session;
     let plan = compile(statement, &CompileCx { session, step: 0 }).map_err(|error| error.at_line(0))?;
-    change_catalog(session, open, |catalog, part| catalog.put_table(&mut part.txn, altered.clone()).map_err(catalog_error(open)))?;
+    put_table(session, open, altered.clone(), &[])?;
     let run = |session: &mut crate::session::state::SessionState| {
         let mut execution = exec::run(&plan.node, session)?;
         execution.drain(session)
