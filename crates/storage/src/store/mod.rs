@@ -168,7 +168,8 @@ impl Store {
 
     /// The file of `page`, which must lie in it.
     pub(crate) fn file_of(&self, page: PageId) -> Result<&DataFile, StorageError> {
-        let file = self.file(page.file)?;
+        // Whoever asks has the number from a page: what names a file that is not there is damage.
+        let file = self.file(page.file).map_err(|_| crate::page::checksum::damage(page, "a page of no file".into()))?;
         if page.page >= file.pages() {
             return Err(crate::page::checksum::damage(page, format!("the file has {} pages", file.pages())));
         }
