@@ -264,7 +264,7 @@ class Table:
         nulls = fixed_end + 2
         variable = nulls + (count + 7) // 8
         (ends_count,) = struct.unpack_from("<H", row, variable)
-        body, at, ordinal, start = variable + 2 + 2 * ends_count, 2, 0, 0
+        at, ordinal, start = 2, 0, variable + 2 + 2 * ends_count
         for position, number in enumerate(stored):
             column = self.columns[number]
             width, missing = column.width(), position >= count
@@ -274,7 +274,7 @@ class Table:
                 at += width
             else:
                 end = struct.unpack_from("<H", row, variable + 2 + 2 * ordinal)[0] if ordinal < ends_count else start
-                data = row[body + start:body + (end & 0x7FFF)]
+                data = row[start:end & 0x7FFF]
                 if end & 0x8000:
                     data = database.large(large[struct.unpack_from("<H", data)[0]])
                 start, ordinal = end & 0x7FFF, ordinal + 1

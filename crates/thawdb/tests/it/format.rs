@@ -83,8 +83,8 @@ fn a_reader_made_of_the_document_finds_what_select_says() {
     let folder = Folder::new("format");
     let instance = thawdb::open(folder.path(), Options::default()).expect("opens");
     let mut session = instance.session();
-    session.execute("CREATE DATABASE read").expect("made");
-    session.execute("USE read").expect("used");
+    session.execute("CREATE DATABASE [read]").expect("made");
+    session.execute("USE [read]").expect("used");
     fill(&mut session);
     let expected: Vec<_> = TABLES
         .iter()
