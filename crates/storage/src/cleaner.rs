@@ -93,6 +93,11 @@ impl Cleaner {
         }
     }
 
+    /// Keeps turns from being taken until what is returned is dropped.
+    pub(crate) fn pause(&self) -> impl Drop + '_ {
+        self.turn.lock()
+    }
+
     /// Takes the oldest committed transaction that everybody sees.
     fn next_settled(&self, horizon: u64) -> Option<Committed> {
         let mut queue = self.queue.lock();
