@@ -49,6 +49,8 @@ pub struct Scan {
     led_back: u32,
     /// Why the leaf beside it could not be read.
     beside_error: Option<StorageError>,
+    /// The leaf that could not be read, and how often: descents may lead back to it over leaves without keys.
+    unreadable: (PageId, u32),
 }
 
 /// A leaf to be looked at: in the pool, or read ahead.
@@ -83,6 +85,7 @@ impl Scan {
             spare: None,
             led_back: 0,
             beside_error: None,
+            unreadable: (PageId::NONE, 0),
         }
     }
 
@@ -171,6 +174,11 @@ impl Scan {
             if let Some(leaf) = self.neighbour(database) {
                 return Ok(leaf);
             }
+            if self.unreadable.1 >= LED_BACK_MAX
+                && let Some(error) = self.beside_error.take()
+            {
+                return Err(error);
+            }
             self.ahead.restart();
         }
         let tree = Tree { store: &database.store, info: tree, author: TxnId(0), finishing: false };
@@ -230,6 +238,8 @@ impl Scan {
         let page = match database.store.read_with(self.next_leaf, AccessHint::Once) {
             Ok(page) => page,
             Err(error) => {
+                let times = if self.unreadable.0 == self.next_leaf { self.unreadable.1 + 1 } else { 1 };
+                self.unreadable = (self.next_leaf, times);
                 self.beside_error = Some(error);
                 return None;
             }
