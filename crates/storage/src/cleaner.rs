@@ -245,13 +245,22 @@ type SettledEntry = (Vec<u8>, Vec<u8>, bool);
 
 /// Every entry of a tree whose writer has committed, ghosts included. For when nobody writes yet.
 pub(crate) fn settled_entries(database: &Database, info: &TreeInfo) -> Result<Vec<SettledEntry>, StorageError> {
+    entries_by_fate(database, info, |fate| fate == Fate::Committed)
+}
+
+/// Every entry of a tree whose last writer met one of the fates that `wanted` takes, ghosts included.
+pub(crate) fn entries_by_fate(
+    database: &Database,
+    info: &TreeInfo,
+    wanted: impl Fn(Fate) -> bool,
+) -> Result<Vec<SettledEntry>, StorageError> {
     let mut entries = Vec::new();
     each_leaf(database, info, None, &mut |page| {
         let leaf = Slotted(page);
         for slot in 0..leaf.len() {
             let entry = leaf.entry(slot);
             let version = Version::of(&entry, header::creator_number(page));
-            if database.commits.fate(version.writer) == Fate::Committed {
+            if wanted(database.commits.fate(version.writer)) {
                 let mut key = Vec::new();
                 leaf.key(slot, &mut key);
                 entries.push((key, entry.payload.to_vec(), entry.ghost));
