@@ -168,8 +168,7 @@ fn weakening_lets_waiters_in() {
 
 /// Sessions lock two rows each, in any order and mode; a victim gives everything back and begins anew.
 ///
-/// Seen to find: a release that wakes nobody (its waiters look again only when time passes, and order is lost), a request
-/// that is granted beside an X, a search that overlooks cycles (no end).
+/// Seen to find: a waiter that does not look for circles (no end), an S that is granted beside an X.
 #[test]
 fn whatever_the_schedule_exclusive_is_alone_and_every_circle_is_broken() {
     for seed in 0..200 {

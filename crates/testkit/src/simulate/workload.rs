@@ -138,7 +138,7 @@ impl Workload {
             38..60 => self.update(&name, &table),
             60..66 => self.move_row(&name, &table),
             66..78 => self.delete(&name, &table),
-            78..82 if scope != Scope::Temporary => self.bulk_insert(&name, &table),
+            78..82 if !matches!(scope, Scope::Temporary | Scope::Snapshot) => self.bulk_insert(&name, &table),
             78..82 => self.insert(&name, &table),
             _ if scope == Scope::Snapshot => self.update(&name, &table),
             _ => self.define(view, scope, &name, &table),
