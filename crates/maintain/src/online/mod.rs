@@ -48,8 +48,10 @@ use crate::entries::EntryMaker;
 use crate::index_build::{BuildError, own_part};
 use merge::{EntryList, Merge};
 use std::sync::Arc;
+use std::time::Duration;
 use thawdb_catalog::store::put_job;
 use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, key_text};
+use thawdb_observe::cancel::CancelToken;
 use thawdb_storage::locks::Party;
 use thawdb_storage::sort::SortedRows;
 use thawdb_storage::{BulkAppend, Database, StorageError, Txn};
@@ -76,11 +78,15 @@ pub struct OnlineOptions {
     pub redone_rows: usize,
     /// Whose waits the chunks' locks belong to.
     pub party: Option<Party>,
+    /// Longest wait for a lock; `None` is for ever.
+    pub lock_timeout: Option<Duration>,
+    /// What ends such a wait.
+    pub cancel: Option<CancelToken>,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        Self { redone_rows: REDONE_ROWS, party: None }
+        Self { redone_rows: REDONE_ROWS, party: None, lock_timeout: None, cancel: None }
     }
 }
 
@@ -323,7 +329,10 @@ impl OnlineBuild {
 }
 
 fn begin_txn(database: &Arc<Database>, options: &OnlineOptions) -> Txn {
-    options.party.map_or_else(|| database.begin(), |party| database.begin_for(party))
+    let mut txn = options.party.map_or_else(|| database.begin(), |party| database.begin_for(party));
+    txn.set_lock_timeout(options.lock_timeout);
+    txn.set_cancel(options.cancel.clone());
+    txn
 }
 
 /// 8632 stands for what is beyond a bound of this engine.

@@ -168,7 +168,7 @@ impl Machine {
 const REDONE: usize = 900;
 
 fn small() -> OnlineOptions {
-    OnlineOptions { redone_rows: REDONE, party: None }
+    OnlineOptions { redone_rows: REDONE, ..OnlineOptions::default() }
 }
 
 #[test]
