@@ -155,7 +155,8 @@ impl IndexBuild {
         assert_eq!(source_table.columns.len(), table.columns.len(), "an index build changes no columns");
         let source = Source { tree: source_table.rows().tree, view };
         let scan = source.view.scan(source.tree, KeyRange::ALL, ScanDirection::Forward)?;
-        let sort = SortOptions { memory_bytes_max: options.memory_bytes_max, temp_folder: options.temp_folder, stable: false };
+        let sort =
+            SortOptions { memory_bytes_max: options.memory_bytes_max, temp_folder: options.temp_folder, stable: false, ordered_bytes: 0 };
         Ok(Self {
             source,
             table: table.clone(),

@@ -48,7 +48,7 @@ impl OnlineBuild {
             return Err(too_many_runs().into());
         }
         // A chunk is bounded: the sort never spills.
-        let options = SortOptions { memory_bytes_max: usize::MAX, temp_folder: PathBuf::new(), stable: false };
+        let options = SortOptions { memory_bytes_max: usize::MAX, temp_folder: PathBuf::new(), stable: false, ordered_bytes: 0 };
         let mut sort = ExternalSort::new(self.database.store().env().clone(), options);
         let table = self.table.clone();
         self.entries.each(&table, blocks, view, 0, &mut |key, payload| Ok(sort.push(key, payload)?))?;
