@@ -15,7 +15,7 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::index::{check_index_name, new_index, next_index_id};
+use crate::ddl::index::{build_memory_bytes, check_index_name, new_index, next_index_id};
 use crate::ddl::index_options::BuildOptions;
 use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
 use crate::ddl::table::filegroup_number;
@@ -197,7 +197,11 @@ fn run_chunks(
 ) -> Result<(), Failure> {
     let clock = interpreter.session.engine.config.env.clock.clone();
     let start_ns = clock.monotonic_ns();
-    let options = OnlineOptions { party: Some(Party::session(interpreter.session.ticket.id)), ..OnlineOptions::default() };
+    let options = OnlineOptions {
+        party: Some(Party::session(interpreter.session.ticket.id)),
+        memory_bytes_max: build_memory_bytes(interpreter.session),
+        ..OnlineOptions::default()
+    };
     let begun = OnlineBuild::begin(&open.storage, definition, job, options);
     let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;
     let stepped = step_on(interpreter, open, job, &mut build, runner, max_duration, start_ns);

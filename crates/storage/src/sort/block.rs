@@ -99,6 +99,23 @@ impl RunBlock {
         self.count += 1;
     }
 
+    /// Leaves out the first `gone` rows and adds those of `next`, which follow in order.
+    pub(super) fn go_on(&mut self, gone: usize, next: Self) {
+        if gone == self.count {
+            *self = next;
+        } else if self.shape.is_some() && self.shape == next.shape {
+            let start = self.bytes.len() - self.packed(gone..self.count).len();
+            self.bytes.drain(..start);
+            self.bytes.extend_from_slice(&next.bytes);
+            self.count = self.count - gone + next.count;
+        } else {
+            let mut both = Self::new();
+            (gone..self.count).for_each(|index| both.push(self.row(index).0, self.row(index).1));
+            (0..next.count).for_each(|index| both.push(next.row(index).0, next.row(index).1));
+            *self = both;
+        }
+    }
+
     /// Rows in it.
     pub fn len(&self) -> usize {
         self.count
@@ -233,6 +250,19 @@ mod tests {
             assert!(RunBlock::decode(&stored).is_err(), "a byte too many");
             stored[0] = 9;
             assert!(RunBlock::decode(&stored).is_err(), "another version");
+        }
+    }
+
+    #[test]
+    fn blocks_go_on_whatever_their_shapes() {
+        let fixed = |rows: &str| RunBlock::of_shape((1, 1), rows.len() / 2, rows.as_bytes().to_vec());
+        let mut loose = RunBlock::new();
+        [("c", "3"), ("dd", "")].iter().for_each(|(key, payload)| loose.push(key.as_bytes(), payload.as_bytes()));
+        let mut block = fixed("a1b2");
+        for (gone, next, expected) in [(1, fixed("c3d4"), "b2c3d4"), (2, loose, "d4c3dd"), (3, fixed("e5"), "e5")] {
+            block.go_on(gone, next);
+            let all: Vec<u8> = (0..block.len()).flat_map(|at| [block.row(at).0, block.row(at).1].concat()).collect();
+            assert_eq!(String::from_utf8(all).unwrap(), expected);
         }
     }
 

@@ -14,7 +14,7 @@
 //! horizon, and no run has more before it than the rows looked at (`horizon`, `gather`). 2. Each round gives out a row at
 //! least: those of the run whose limit is the horizon. 3. Rows with equal keys come in the order of their runs, and as they
 //! lie in them, where the buffer is a stable one: the horizon parts equal keys between runs, never the other way round.
-//! 4. Memory: a block a run, and the round's rows twice. No locks; fails as the readers do.
+//! 4. Memory: a block and a share of a round a run, and the round's rows twice. No locks; fails as the readers do.
 
 use super::block::RunBlock;
 use super::rows::RowBuffer;
@@ -37,6 +37,9 @@ struct Source<R> {
     at: usize,
     /// Behind the rows that the next round looks at.
     limit: usize,
+    /// The reader may have more.
+    goes_on: bool,
+    /// There are rows.
     live: bool,
 }
 
@@ -85,7 +88,7 @@ impl<R: RunReader> RunMerge<R> {
             comparison_count: 0,
         };
         for (place, reader) in readers.into_iter().enumerate() {
-            merge.sources.push(Source { reader, block: RunBlock::new(), at: 0, limit: 0, live: true });
+            merge.sources.push(Source { reader, block: RunBlock::new(), at: 0, limit: 0, goes_on: true, live: true });
             merge.settle(place)?;
             if let Some(after) = after {
                 merge.skip(place, after)?;
@@ -107,19 +110,23 @@ impl<R: RunReader> RunMerge<R> {
         Ok(())
     }
 
-    /// Makes a source ready for the next round: a block where its own is used up, its limit, its heads.
+    /// Makes a source ready for the next round: enough rows for its share, its limit, its heads. A source that had only the
+    /// rest of a block would hold up all others.
     fn settle(&mut self, place: usize) -> Result<(), StorageError> {
         let source = &mut self.sources[place];
-        if source.at == source.block.len() {
+        while source.goes_on && source.block.len() - source.at < self.share {
             match source.reader.next_block()? {
-                Some(block) => source.block = block,
-                None => {
-                    source.block = RunBlock::new();
-                    source.live = false;
-                    self.live_count -= 1;
+                Some(block) => {
+                    source.block.go_on(source.at, block);
+                    source.at = 0;
                 }
+                None => source.goes_on = false,
             }
-            source.at = 0;
+        }
+        if source.live && source.at == source.block.len() {
+            source.block = RunBlock::new();
+            source.live = false;
+            self.live_count -= 1;
         }
         self.limit(place);
         Ok(())
@@ -236,7 +243,7 @@ impl<R: RunReader> RunMerge<R> {
         Ok(Some(self.rows.row(self.at - 1, &mut self.scratch)))
     }
 
-    /// The next round's rows in blocks of about `block_bytes`, after which it counts as given out; false at the end.
+    /// The next round's rows in blocks of at most `block_bytes` as they are stored, or of one row, after which it counts as given out; false at the end.
     pub(super) fn next_blocks(
         &mut self,
         block_bytes: usize,
@@ -248,6 +255,36 @@ impl<R: RunReader> RunMerge<R> {
         self.at = self.rows.len();
         self.rows.each_block(block_bytes, hand_on)?;
         Ok(true)
+    }
+
+    /// The next round's rows; `None` at the end.
+    pub(super) fn take_round(&mut self) -> Result<Option<RowBuffer>, StorageError> {
+        if !self.gather()? {
+            return Ok(None);
+        }
+        let another = self.rows.another();
+        Ok(Some(std::mem::replace(&mut self.rows, another)))
+    }
+
+    /// Changes the bound of rounds from the next one on.
+    pub fn set_round_rows_max(&mut self, rows: usize) {
+        let rows = rows.max(1);
+        if rows < self.round_rows_max {
+            self.share = (self.share * rows / self.round_rows_max).max(1);
+            (0..self.sources.len()).for_each(|place| self.limit(place));
+        }
+        self.round_rows_max = rows;
+    }
+
+    /// Gathers the next round if the one before is given out; rows that are ready then, 0 at the end.
+    ///
+    /// # Errors
+    /// What reading fails with.
+    pub fn prepare_round(&mut self) -> Result<usize, StorageError> {
+        if self.rows_ready() == 0 {
+            self.gather()?;
+        }
+        Ok(self.rows_ready())
     }
 
     /// Rows that were gathered and not given out.

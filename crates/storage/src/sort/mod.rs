@@ -80,6 +80,15 @@ pub struct SortStatistics {
     pub comparison_count: u64,
 }
 
+impl SortStatistics {
+    fn add(&mut self, other: &Self) {
+        self.row_count += other.row_count;
+        self.spilled_run_count += other.spilled_run_count;
+        self.spilled_bytes += other.spilled_bytes;
+        self.comparison_count += other.comparison_count;
+    }
+}
+
 /// A sort that is taking rows in.
 pub struct ExternalSort {
     env: Env,
@@ -179,11 +188,34 @@ impl ExternalSort {
     }
 
     /// Ends the intake and orders what is left.
-    pub fn finish(mut self) -> Result<SortedRows, StorageError> {
-        if self.memory.is_empty() && self.file.is_none() {
-            self.buffer.sort(&mut self.statistics.comparison_count);
-            return Ok(SortedRows { source: Source::Memory { rows: self.buffer, at: 0 }, statistics: self.statistics, row: Vec::new() });
+    pub fn finish(self) -> Result<SortedRows, StorageError> {
+        Self::finish_together(vec![self])
+    }
+
+    /// Ends several sorts as if all rows had been pushed to one, those of the first first.
+    pub fn finish_together(mut sorts: Vec<Self>) -> Result<SortedRows, StorageError> {
+        if let [sort] = sorts.as_mut_slice()
+            && sort.memory.is_empty()
+            && sort.file.is_none()
+        {
+            sort.buffer.sort(&mut sort.statistics.comparison_count);
+            let rows = std::mem::replace(&mut sort.buffer, RowBuffer::arena());
+            return Ok(SortedRows { source: Source::Memory { rows, at: 0 }, statistics: sort.statistics, row: Vec::new() });
         }
+        let (mut readers, mut statistics, mut cut) = (Vec::new(), SortStatistics::default(), (0, 0));
+        for sort in &mut sorts {
+            readers.extend(sort.finish_runs()?);
+            statistics.add(&sort.statistics);
+            cut = (cut.0 + sort.cut.0, cut.1 + sort.cut.1);
+        }
+        let first = sorts.first_mut().expect("somebody sorts");
+        first.cut = cut;
+        let merge = first.merge(readers)?;
+        Ok(SortedRows { source: Source::Merge(Box::new(merge)), statistics, row: Vec::new() })
+    }
+
+    /// All runs, no more of them in the file than can be read at once.
+    fn finish_runs(&mut self) -> Result<Vec<Reader>, StorageError> {
         if self.buffer.len() > 0 {
             self.cut_run()?;
         }
@@ -200,8 +232,7 @@ impl ExternalSort {
         let runs = std::mem::take(&mut self.runs);
         let mut readers = self.file_readers(runs);
         readers.extend(std::mem::take(&mut self.memory).into_iter().map(Reader::Memory));
-        let merge = self.merge(readers)?;
-        Ok(SortedRows { source: Source::Merge(Box::new(merge)), statistics: self.statistics, row: Vec::new() })
+        Ok(readers)
     }
 
     fn file_readers(&self, runs: Vec<RunDescriptor>) -> Vec<Reader> {
@@ -254,7 +285,26 @@ impl SortedRows {
         }
     }
 
-    /// The rows in blocks of about `block_bytes`, none of which were taken by [`Self::next`] before.
+    /// The next rows, about `rows` or all that are left, apart from the rest: who has them can go on while others take the
+    /// next ones. None of them are there at the end. Not after [`Self::next`].
+    pub fn take_batch(&mut self, rows: usize) -> Result<SortedBatch, StorageError> {
+        let mut batch = SortedBatch::default();
+        match &mut self.source {
+            Source::Memory { rows, .. } => batch.rounds.push_back(std::mem::replace(rows, RowBuffer::arena())),
+            Source::Merge(merge) => {
+                let mut taken = 0;
+                while taken < rows
+                    && let Some(round) = merge.take_round()?
+                {
+                    taken += round.len();
+                    batch.rounds.push_back(round);
+                }
+            }
+        }
+        Ok(batch)
+    }
+
+    /// The rows in blocks of at most `block_bytes` as they are stored, or of one row; none of which were taken by [`Self::next`] before.
     pub fn into_blocks(self, block_bytes: usize) -> Result<Vec<RunBlock>, StorageError> {
         let mut blocks = Vec::new();
         let mut keep = |block| {
@@ -275,5 +325,38 @@ impl SortedRows {
             statistics.comparison_count += merge.comparison_count;
         }
         statistics
+    }
+}
+
+/// Some rows in key order.
+#[derive(Default)]
+pub struct SortedBatch {
+    rounds: VecDeque<RowBuffer>,
+    at: usize,
+    row: Vec<u8>,
+}
+
+impl SortedBatch {
+    /// Rows not taken yet.
+    pub fn len(&self) -> usize {
+        self.rounds.iter().map(RowBuffer::len).sum::<usize>() - self.at
+    }
+
+    /// Whether none are left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next row's key and payload; `None` at the end.
+    #[allow(clippy::should_implement_trait, reason = "a lending iterator cannot implement Iterator")]
+    #[inline]
+    pub fn next(&mut self) -> Option<(&[u8], &[u8])> {
+        while self.rounds.front().is_some_and(|round| self.at == round.len()) {
+            self.rounds.pop_front();
+            self.at = 0;
+        }
+        let round = self.rounds.front()?;
+        self.at += 1;
+        Some(round.row(self.at - 1, &mut self.row))
     }
 }

@@ -8,7 +8,7 @@
 //! wherever pushed rows would. No locks; fails only by running out of memory.
 
 use super::arena::ArenaRows;
-use super::block::RunBlock;
+use super::block::{BLOCK_HEADER_BYTES, RunBlock};
 use super::fixed::FixedRows;
 use crate::error::StorageError;
 use std::ops::Range;
@@ -90,14 +90,14 @@ impl RowBuffer {
         }
     }
 
-    /// Hands on all rows in blocks of about `block_bytes`.
+    /// Hands on all rows in blocks of at most `block_bytes` as they are stored, or of one row.
     pub(super) fn each_block(
         &self,
         block_bytes: usize,
         hand_on: &mut dyn FnMut(RunBlock) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         if let Some((key_bytes, payload_bytes)) = self.row_shape() {
-            let step = (block_bytes / ((key_bytes + payload_bytes) as usize).max(1)).max(1);
+            let step = (block_bytes.saturating_sub(BLOCK_HEADER_BYTES) / ((key_bytes + payload_bytes) as usize).max(1)).max(1);
             for start in (0..self.len()).step_by(step) {
                 let range = start..(start + step).min(self.len());
                 hand_on(each_fixed!(self, rows => rows.block(range), _arena => unreachable!("an arena has no shape"), RunBlock::new()))?;

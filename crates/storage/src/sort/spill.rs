@@ -10,7 +10,7 @@
 //! Failure: device errors pass through; content that fails a check is `Damage` with the file offset.
 
 use super::SortOptions;
-use super::block::{BLOCK_HEADER_BYTES, RunBlock};
+use super::block::RunBlock;
 use super::merge::RunReader;
 use crate::error::StorageError;
 use crate::ids::PageId;
@@ -90,9 +90,9 @@ impl RunFile {
         (self.memory_bytes_max / self.place.block_bytes).clamp(4, 4096)
     }
 
-    /// Bytes of rows that make a block of the usual size.
+    /// Bytes of rows, as `block` stores them, that make a block of the usual size.
     pub(super) fn rows_bytes(&self) -> usize {
-        self.place.block_bytes - HEADER_BYTES - BLOCK_HEADER_BYTES
+        self.place.block_bytes - HEADER_BYTES
     }
 
     /// The run that begins here.
