@@ -83,6 +83,12 @@ impl Scan {
         self.tree.id
     }
 
+    /// Goes on with the rows that `view` sees: what has been read ahead, and where the scan is, stays. For work so long that
+    /// one view would keep old versions alive.
+    pub fn renew(&mut self, view: ReadView) {
+        self.view = view;
+    }
+
     /// The next leaf's visible rows, at least one; `None` at the end.
     pub fn next_block(&mut self) -> Result<Option<&mut RowBlock>, StorageError> {
         let mut block = std::mem::take(&mut self.block);

@@ -273,7 +273,7 @@ pub struct BenchArguments {
     /// Seconds each measurement of `oltp` runs
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
-    /// `load`, `analytic`, `oltp`: the same rows on a PostgreSQL of its own, and the ratio
+    /// `load`, `index`, `analytic`, `oltp`: the same rows on a PostgreSQL of its own, and the ratio
     #[arg(long)]
     pub postgres: bool,
     /// `oltp`: the same rows in SQLite, and the ratio; needs a C compiler and SQLite's headers

@@ -15,7 +15,7 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::index::{check_index_name, new_index, next_index_id};
+use crate::ddl::index::{build_memory_bytes, check_index_name, new_index, next_index_id};
 use crate::ddl::index_options::BuildOptions;
 use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
 use crate::ddl::table::filegroup_number;
@@ -214,7 +214,8 @@ fn run_chunks(
     let is_simulated = interpreter.session.engine.config.env.background == BackgroundWork::Stepped;
     let redone_rows = if is_simulated { SIMULATED_REDONE_ROWS } else { OnlineOptions::default().redone_rows };
     let (lock_timeout, cancel) = (interpreter.session.lock_timeout(), Some(interpreter.session.cancel.clone()));
-    let options = OnlineOptions { redone_rows, party, lock_timeout, cancel };
+    let memory_bytes_max = build_memory_bytes(interpreter.session);
+    let options = OnlineOptions { redone_rows, party, lock_timeout, cancel, memory_bytes_max };
     let begun = OnlineBuild::begin(&open.storage, definition, job, options);
     let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;
     let stepped = step_on(interpreter, open, job, &mut build, runner, max_duration, start_ns);
