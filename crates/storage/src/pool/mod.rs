@@ -307,10 +307,28 @@ impl Pool {
         }
     }
 
-    /// Begins to load `page` with bytes read while it was absent: `None` also if it has not been absent since `mark`.
-    pub fn begin_load_since<'p>(&'p self, file: &'p PoolFile, page: u32, mark: u64) -> Result<Option<Loading<'p>>, StorageError> {
-        let loading = self.begin_load(file, page)?;
-        Ok(loading.filter(|_| file.table.word(page).absence_latched() == mark))
+    /// Begins to load `page` with bytes read while it was absent; `None` if it has not been absent since `mark`, or no frame
+    /// is to be had without writing one.
+    pub fn begin_load_since<'p>(&'p self, file: &'p PoolFile, page: u32, mark: u64) -> Option<Loading<'p>> {
+        let word = file.table.word(page);
+        if word.absence() != Some(mark) {
+            return None;
+        }
+        let frame = self.free_frame()?;
+        match word.try_exclusive(true) {
+            Tried::Absent if word.absence_latched() == mark => return Some(Loading { pool: self, file, page, frame, open: true }),
+            Tried::Absent => word.leave(None, false),
+            Tried::Latched(present) => word.leave(Some(present), false),
+            Tried::Busy => {}
+        }
+        self.free.lock().push(frame);
+        None
+    }
+
+    /// A frame that is free, or whose page was clean and not wanted.
+    fn free_frame(&self) -> Option<u32> {
+        let free = self.free.lock().pop();
+        free.or_else(|| if self.sweep().0 > 0 { self.free.lock().pop() } else { None })
     }
 
     /// Frames that hold no page.
@@ -392,8 +410,6 @@ impl Pool {
         }
     }
 
-    /// Frees up to [`SWEEP_FRAMES`] frames that nobody used since the hand last passed. Returns how many, and who owns
-    /// dirty ones met on the way.
     /// Drops every clean page that nobody has latched (DBCC DROPCLEANBUFFERS).
     pub fn drop_clean(&self) {
         let files = self.files.read();
@@ -408,6 +424,8 @@ impl Pool {
         }
     }
 
+    /// Frees up to [`SWEEP_FRAMES`] frames that nobody used since the hand last passed. Returns how many, and who owns
+    /// dirty ones met on the way.
     fn sweep(&self) -> (usize, Vec<Arc<dyn WriteBack>>) {
         let count = self.frames.len();
         let files = self.files.read();

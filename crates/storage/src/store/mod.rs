@@ -74,7 +74,7 @@ pub struct Store {
     pub(crate) loose: loose::Loose,
     settings: background::Settings,
     pub(crate) suspect: suspect::SuspectPages,
-    pub(crate) written: suspect::Written,
+    pub(crate) written: Arc<suspect::Written>,
 }
 
 impl Store {
@@ -100,7 +100,7 @@ impl Store {
             loose: loose::Loose::new(),
             settings: background::Settings::new(),
             suspect: suspect::SuspectPages::new(),
-            written: suspect::Written::new(),
+            written: Arc::new(suspect::Written::new()),
         })
     }
 
@@ -117,6 +117,11 @@ impl Store {
     /// The pool.
     pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// The pool, for work beside the caller.
+    pub(crate) fn pool_handle(&self) -> Arc<Pool> {
+        self.pool.clone()
     }
 
     /// The log; a temporary database has none.
