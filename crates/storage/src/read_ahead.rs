@@ -1,12 +1,15 @@
 //! Read-ahead of a forward scan: the leaves that the level above names next, in deep queues of long requests.
 //!
 //! ```text
-//!   level 1:  | child | child | ... |  -> right sibling          cursor walks ahead of the scan
+//!   level 2:  | node | node | ... |  -> right sibling             nodes of level 1 are asked for some dozens ahead
+//!                └► level 1:  | leaf | leaf | ... |               cursor walks ahead of the scan
 //!                 └── absent leaves of a chunk, in file order, neighbours joined ──► fetches, by the device's threads
 //!   scan asks for a leaf ──► its chunk is waited for ──► copied out of its buffer, or it is in the pool by now
 //! ```
 //! Pages go into the pool only where that evicts nobody: into free frames, or for the first quarter of the pool. The
-//! rest is served from the buffers alone, so a scan of everything neither flushes the pool nor pays for it.
+//! rest is served from the buffers alone, so a scan of everything neither flushes the pool nor pays for it. Nodes of level 1
+//! go into the pool: there is one to some hundred leaves, and reading one only when the cursor comes to it would make the
+//! whole queue wait for a single page at the queue's end.
 //!
 //! Invariants: 1. a page from a buffer is whole and sound, and its mark of absence is what it was before it was asked for
 //! (`plan_chunk`, `page_of`, `fetch`): nobody has had it in the pool since, nor written it otherwise, so the bytes
@@ -41,7 +44,15 @@ const CHUNKS_MAX: usize = 8;
 /// Leaves of a chunk in a small pool: below it requests are too short for any disk.
 const CHUNK_LEAVES_MIN: usize = 8;
 /// One part of so many of the pool's size is what one scan's buffers may take.
-const AHEAD_SHARE: usize = 16;
+const AHEAD_SHARE: usize = 4;
+/// Nodes of level 1 asked for at once, and as many again when half of them are used: 128 name 400 MB of full leaves. Many at
+/// a time, because the system's I/O scheduler may serve requests in the order of their place on the disk: a node that lies
+/// further on than the leaves of a deep queue comes no sooner than those around it, whenever it was asked for.
+const NODES_AHEAD: usize = 128;
+/// Chunks of so many leaves at least belong to a scan that is worth asking for nodes.
+const NODES_CHUNK_LEAVES: usize = 32;
+/// Nodes asked for first: before the queue is deep, so that the first of them does not wait at its end.
+const FIRST_NODES_AHEAD: usize = 8;
 /// Pages of a request at most: 1 MiB, the device's own largest piece.
 const RUN_PAGES_MAX: usize = 128;
 /// Unwanted pages read along between two wanted ones rather than splitting the request.
@@ -85,7 +96,13 @@ impl Chunk {
 
 /// The read-ahead of one scan.
 pub(crate) struct ReadAhead {
-    cursor: Option<(PageId, usize)>,
+    cursor: Cursor,
+    /// Which child of which node of level 2 is the next node of level 1 to be asked for.
+    upper: Cursor,
+    /// Nodes of level 1 that were asked for and that the cursor has not come to.
+    nodes: VecDeque<PageId>,
+    /// Those on their way, as they were asked for.
+    node_fetches: VecDeque<(Vec<PageId>, Vec<(u16, Fetch)>)>,
     chunks: VecDeque<Chunk>,
     /// Leaves asked for since the front chunk came to the front.
     consumed: usize,
@@ -102,6 +119,9 @@ impl ReadAhead {
     pub(crate) fn new() -> Self {
         Self {
             cursor: None,
+            upper: None,
+            nodes: VecDeque::new(),
+            node_fetches: VecDeque::new(),
             chunks: VecDeque::new(),
             consumed: 0,
             consumed_in_all: 0,
@@ -111,17 +131,21 @@ impl ReadAhead {
         }
     }
 
-    /// Starts after `slot` of `node`, the node of level 1 that led to the scan's present leaf; goes on if it already runs.
-    pub(crate) fn start(&mut self, node: PageId, slot: usize) {
+    /// Starts after `slot` of `node`, the node of level 1 that led to the scan's present leaf, and after the place of the
+    /// node in the one above it, if there is one; goes on if it already runs.
+    pub(crate) fn start(&mut self, (node, slot): (PageId, usize), above: Option<(PageId, usize)>) {
         if self.cursor.is_none() && self.chunks.is_empty() {
             self.cursor = Some((node, slot + 1));
+            self.upper = above.map(|(node, slot)| (node, slot + 1));
         }
     }
 
     /// The scan has lost its way and descends: what was planned may lie elsewhere.
     pub(crate) fn restart(&mut self) {
-        (self.cursor, self.consumed) = (None, 0);
+        (self.cursor, self.upper, self.consumed) = (None, None, 0);
         self.chunks.clear();
+        self.nodes.clear();
+        self.node_fetches.clear();
     }
 
     /// Notes that the scan goes to its next leaf, and keeps the queue filled.
@@ -159,11 +183,15 @@ impl ReadAhead {
         let aim = self.next_leaves;
         let leaves_max = store.pool().frame_count() / AHEAD_SHARE / CHUNKS_MAX;
         self.next_leaves = (aim * 2).min(leaves_max.clamp(CHUNK_LEAVES_MIN, CHUNK_LEAVES));
+        if aim >= NODES_CHUNK_LEAVES.min(leaves_max) {
+            self.ask_nodes(store, tree, range);
+        }
         let (mut leaves, mut wanted) = (0, Vec::new());
         while leaves < aim
             && let Some((node, slot)) = self.cursor
         {
-            let Some((next, found)) = children(store, tree, range, node, slot, aim - leaves) else {
+            self.come_to_node(node);
+            let Some((next, found)) = children(store, tree, range, (node, slot), 1, aim - leaves) else {
                 self.cursor = None;
                 break;
             };
@@ -175,13 +203,42 @@ impl ReadAhead {
             return;
         }
         wanted.sort_unstable_by_key(|(page, _)| (page.file, page.page));
-        let fetches = self.ask(store, &wanted);
+        let fetches = self.ask(store, &wanted, Some(self.admitted.clone()));
         let pages = wanted.into_iter().map(|(page, _)| page).collect();
         self.chunks.push_back(Chunk { leaves, fetches, pages, fetched: Vec::new() });
     }
 
+    /// Asks for the next nodes of level 1 when half of those asked for are used.
+    fn ask_nodes(&mut self, store: &Store, tree: &TreeInfo, range: &KeyRange) {
+        let most = NODES_AHEAD.min(store.pool().frame_count() / AHEAD_SHARE / 4);
+        let Some(upper) = self.upper.filter(|_| self.nodes.len() <= most / 2) else { return };
+        let count_max = if self.nodes.is_empty() { FIRST_NODES_AHEAD.min(most) } else { most };
+        let Some((next, found)) = children(store, tree, range, upper, 2, count_max) else {
+            self.upper = None;
+            return;
+        };
+        self.upper = next;
+        let mut wanted: Vec<(PageId, u64)> = found.iter().filter_map(|page| Some((*page, store.absence(*page)?))).collect();
+        wanted.sort_unstable_by_key(|(page, _)| (page.file, page.page));
+        self.nodes.extend(&found);
+        let fetches = self.ask(store, &wanted, None);
+        self.node_fetches.push_back((found, fetches));
+    }
+
+    /// The cursor is at `node`: if that was asked for and is on its way, waits for it.
+    fn come_to_node(&mut self, node: PageId) {
+        let Some(at) = self.nodes.iter().position(|known| *known == node) else { return };
+        self.nodes.drain(..=at);
+        let Some(batch) = self.node_fetches.iter().position(|(nodes, _)| nodes.contains(&node)) else { return };
+        for (_, fetch) in self.node_fetches.drain(..=batch).flat_map(|(_, fetches)| fetches) {
+            let fetched = fetch.wait();
+            page_reads::fetched_ahead(fetched.wanted.iter().filter(|wanted| wanted.sound).count());
+            self.spare.extend(fetched.runs.into_iter().map(|run| run.memory));
+        }
+    }
+
     /// Starts reading the wanted pages, in runs.
-    fn ask(&mut self, store: &Store, wanted: &[(PageId, u64)]) -> Vec<(u16, Fetch)> {
+    fn ask(&mut self, store: &Store, wanted: &[(PageId, u64)], admitted: Option<Arc<AtomicUsize>>) -> Vec<(u16, Fetch)> {
         let mut fetches = Vec::new();
         for of_file in wanted.chunk_by(|a, b| a.0.file == b.0.file) {
             let Some(file) = store.files().find(|file| file.number == of_file[0].0.file) else { continue };
@@ -199,7 +256,7 @@ impl ReadAhead {
                 pool: store.pool_handle(),
                 pool_file: file.pool_file.clone(),
                 written: store.written.clone(),
-                admitted: self.admitted.clone(),
+                admitted: admitted.clone(),
                 wanted,
                 runs,
             };
@@ -246,24 +303,26 @@ impl ReadAhead {
     }
 }
 
+/// A node and the child of it that is next.
 type Cursor = Option<(PageId, usize)>;
 
-/// Up to `count_max` children of `node` from `slot` on whose keys are not all beyond the range, and where to go on.
+/// Up to `count_max` children of a node of `level`, from a child on, whose keys are not all beyond the range; and where to
+/// go on.
 fn children(
     store: &Store,
     tree: &TreeInfo,
     range: &KeyRange,
-    node: PageId,
-    slot: usize,
+    (node, from): (PageId, usize),
+    level: u8,
     count_max: usize,
 ) -> Option<(Cursor, Vec<PageId>)> {
     let page = store.read(node).ok()?;
-    if header::page_type(&page) != Some(PageType::Inner) || header::tree(&page) != tree.id || header::level(&page) != 1 {
+    if header::page_type(&page) != Some(PageType::Inner) || header::tree(&page) != tree.id || header::level(&page) != level {
         return None;
     }
     let view = Slotted(&page);
     let (mut found, mut key) = (Vec::new(), Vec::new());
-    let mut at = slot;
+    let mut at = from;
     while at < view.len() && found.len() < count_max {
         if let Bound::Included(end) | Bound::Excluded(end) = &range.end {
             key.clear();

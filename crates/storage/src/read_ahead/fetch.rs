@@ -65,8 +65,8 @@ pub(super) struct Job {
     pub(super) pool: Arc<Pool>,
     pub(super) pool_file: Arc<PoolFile>,
     pub(super) written: Arc<Written>,
-    /// Pages that the scan has let in so far.
-    pub(super) admitted: Arc<AtomicUsize>,
+    /// Pages that the scan has let in so far; `None` where all are to be let in.
+    pub(super) admitted: Option<Arc<AtomicUsize>>,
     pub(super) wanted: Vec<Wanted>,
     pub(super) runs: Vec<Run>,
 }
@@ -173,20 +173,24 @@ impl Job {
 
     /// Lets sound pages into the pool as far as that takes no frame from others.
     fn let_in(&mut self) {
-        let before = self.admitted.load(Ordering::Relaxed);
-        if !has_room_for(&self.pool, self.wanted.len(), before) {
+        // Relaxed, as below: an aim, not a bound.
+        let before = self.admitted.as_ref().map(|admitted| admitted.load(Ordering::Relaxed));
+        if before.is_some_and(|before| !has_room_for(&self.pool, self.wanted.len(), before)) {
             return;
         }
+        // Nodes are come back to; leaves of a scan are not.
+        let hint = if self.admitted.is_none() { AccessHint::Keep } else { AccessHint::Once };
         let mut admitted = 0;
         for wanted in self.wanted.iter().filter(|wanted| wanted.sound) {
             let Some(bytes) = self.runs.iter().find_map(|run| run.page(wanted.page)) else { continue };
             let Some(mut loading) = self.pool.begin_load_since(&self.pool_file, wanted.page, wanted.mark) else { continue };
             loading.bytes().copy_from_slice(bytes);
-            loading.install(Loaded::Clean, AccessHint::Once, false);
+            loading.install(Loaded::Clean, hint, false);
             admitted += 1;
         }
-        // Relaxed: an aim, not a bound.
-        self.admitted.fetch_add(admitted, Ordering::Relaxed);
+        if let Some(all) = &self.admitted {
+            all.fetch_add(admitted, Ordering::Relaxed);
+        }
     }
 }
 
