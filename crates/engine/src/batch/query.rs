@@ -12,7 +12,7 @@ use crate::api::sink::StatementKind;
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::batch::parsed::Situation;
+use crate::batch::kept::KeptRun;
 use crate::batch::plan_cache::PlanKey;
 use crate::batch::trigger::ChangeKind;
 use crate::instance::TEMPDB_ID;
@@ -29,16 +29,22 @@ use thawdb_tsql::ast::{Expr, ExprKind, Stmt, StmtKind};
 /// Definitions may change again and again while a statement waits; after so many it gives up with the last plan's error.
 const COMPILES_MAX: usize = 20;
 
-impl Interpreter<'_, '_> {
+impl<'a> Interpreter<'a, '_> {
     /// Runs a query or a statement that changes rows.
     pub(crate) fn data_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
         if self.session.options.shows_plan() {
             let plan = self.compiled(statement)?;
             return self.show_plan(statement, &plan);
         }
+        let kept = self.kept_plan(statement);
+        if let Some(plan) = &kept
+            && self.point_read(plan)?
+        {
+            return Ok(());
+        }
         self.transactional(|this| {
             let watch = this.stopwatch();
-            let plan = this.plan_and_lock(statement)?;
+            let plan = this.plan_and_lock(statement, kept)?;
             this.tell_compile_time(watch);
             let watch = this.stopwatch();
             this.run_plan(&plan, at_cursor(statement))?;
@@ -61,30 +67,31 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    fn situation(&self) -> Situation<'_> {
-        Situation {
-            database: self.session.database.id,
-            settings: self.session.settings(),
-            identity_insert: self.session.options.identity_insert,
-            variables: &self.session.frame().variables,
-            at: self.at,
-        }
+    /// What is kept of earlier runs in the present situation, where plans are shared at all: temporary tables of one session
+    /// mean nothing to another, nor do views of it, nor the row a cursor stands on.
+    fn shared_run(&self, statement: &Stmt) -> Option<&'a KeptRun> {
+        self.kept.filter(|kept| self.shares_plans(statement) && kept.is_of(self.session))
+    }
+
+    fn shares_plans(&self, statement: &Stmt) -> bool {
+        let frame = self.session.frame();
+        self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty() && !at_cursor(statement)
+    }
+
+    fn kept_plan(&self, statement: &Stmt) -> Option<Arc<Compiled>> {
+        self.shared_run(statement)?.plan(self.at, |database| self.session.catalog_version(database))
     }
 
     fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
-        // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
-        let frame = self.session.frame();
-        let shared = !at_cursor(statement) && self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
-        let start = statement.span.start;
-        let version = |database| self.session.tables(database).map(|t| t.version);
-        let beside = self.parsed.filter(|_| shared);
-        if let Some(plan) = beside.and_then(|parsed| parsed.plan(start, &self.situation(), version)) {
+        if let Some(plan) = self.kept_plan(statement) {
             return Ok(plan);
         }
+        let (shared, beside) = (self.shares_plans(statement), self.shared_run(statement));
+        let version = |database| self.session.catalog_version(database);
         let key = self.plan_key(statement);
         if shared {
             if let Some(plan) = self.session.engine.plans.get(&key, version) {
-                beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
+                beside.inspect(|kept| kept.keep_plan(self.at, &plan));
                 return Ok(plan);
             }
         }
@@ -96,20 +103,19 @@ impl Interpreter<'_, '_> {
         };
         let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
-            beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
+            beside.inspect(|kept| kept.keep_plan(self.at, &plan));
             self.session.engine.plans.put(key, plan.clone());
         }
         Ok(plan)
     }
 
     /// A plan whose tables are locked and defined as they were when it was made.
-    fn plan_and_lock(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
-        let mut plan = self.compiled(statement)?;
+    fn plan_and_lock(&mut self, statement: &Stmt, kept: Option<Arc<Compiled>>) -> Result<Arc<Compiled>, Failure> {
+        let mut plan = kept.map_or_else(|| self.compiled(statement), Ok)?;
         for _ in 0..COMPILES_MAX {
             self.lock_tables(&plan.dependencies)?;
             let session = &self.session;
-            let version = |d: &Dependency| session.tables(d.database).map(|t| t.version);
-            if plan.dependencies.iter().all(|d| version(d) == Some(d.catalog_version)) {
+            if plan.dependencies.iter().all(|d| session.catalog_version(d.database) == Some(d.catalog_version)) {
                 return Ok(plan);
             }
             plan = self.compiled(statement)?;

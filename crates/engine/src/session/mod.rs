@@ -222,7 +222,9 @@ impl SessionState {
         facts.running = true;
         facts.request_start = now;
         facts.command = "EXECUTE";
-        facts.text = Arc::from(text);
+        if *facts.text != *text {
+            facts.text = Arc::from(text);
+        }
     }
 
     fn note_end(&mut self) {

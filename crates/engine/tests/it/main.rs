@@ -17,6 +17,7 @@ mod engine;
 mod histories;
 mod locking;
 mod nonsense;
+mod point;
 mod resumable;
 mod script;
 mod sessions;
