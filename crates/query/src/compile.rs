@@ -18,6 +18,7 @@ use crate::exec::PointRead;
 use crate::expr::Expr;
 use crate::optimize;
 use crate::phys::{Node, OutputColumn, RowSource};
+use crate::usage::PlanUsage;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, TableDef};
 use thawdb_tsql::ast;
@@ -224,6 +225,8 @@ pub struct Compiled {
     pub dependencies: Vec<Dependency>,
     /// The plan as a read of one row, if it is one.
     pub point: Option<Arc<PointRead>>,
+    /// Its runs.
+    pub usage: PlanUsage,
 }
 
 /// Compiles a query or a statement that changes rows: SELECT, INSERT, UPDATE, DELETE.

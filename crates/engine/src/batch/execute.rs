@@ -156,7 +156,13 @@ fn leave_scope(mut failure: Failure, caller: Caller) -> Failure {
 fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Result<Option<i32>, Failure> {
     let options = ParseOptions { quoted_identifier: session.options.quoted_identifier };
     let engine = session.engine.clone();
-    let parsed = engine.plans.texts.batch(text, &options);
+    let parsed = match engine.plans.texts.known(text, &options) {
+        Some(known) => known,
+        None => match crate::batch::simple::run(session, out, text) {
+            Some(outcome) => return outcome,
+            None => engine.plans.texts.batch(text, &options),
+        },
+    };
     let batch = &parsed.batch;
     if let Some((last, earlier)) = batch.errors.split_last() {
         if !session.frame().guarded {

@@ -36,6 +36,8 @@ pub(crate) struct KeptRuns(OnceLock<Mutex<Vec<Arc<KeptRun>>>>);
 
 /// What a text has led to in one situation.
 pub(crate) struct KeptRun {
+    /// Of the plan cache: when that is emptied, this is of the past.
+    generation: u64,
     database: DatabaseId,
     settings: Settings,
     identity_insert: Option<(DatabaseId, ObjectId)>,
@@ -95,6 +97,7 @@ impl KeptRun {
         let step = || KeptStep { plan: Mutex::new(&KEPT_PLAN, None), exprs: OnceLock::new() };
         let variables = session.frame().variables.iter().map(|v| (v.name.clone(), v.sql_type, v.declared_at));
         Self {
+            generation: session.engine.plans.generation(),
             database: session.database.id,
             settings: session.settings(),
             identity_insert: session.options.identity_insert,
@@ -106,7 +109,8 @@ impl KeptRun {
     /// Whether the session's database and settings are those of the run.
     #[inline]
     pub(crate) fn is_of(&self, session: &SessionState) -> bool {
-        self.database == session.database.id
+        self.generation == session.engine.plans.generation()
+            && self.database == session.database.id
             && self.settings == session.settings()
             && self.identity_insert == session.options.identity_insert
     }

@@ -30,6 +30,7 @@ pub(crate) mod ready;
 pub(crate) mod row_limit;
 pub(crate) mod set_option;
 pub(crate) mod show_plan;
+pub(crate) mod simple;
 pub(crate) mod statistics;
 pub(crate) mod transactions;
 pub(crate) mod trigger;

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_tsql::ast::Parameter;
 use thawdb_tsql::{Batch, ParseOptions, SyntaxError, parse_batch, parse_parameter_list};
@@ -30,11 +30,13 @@ const TEXT_BYTES_MAX: usize = 8 * 1024;
 pub(crate) struct Parsed {
     pub(crate) batch: Batch,
     pub(crate) kept: KeptRuns,
+    /// Of a template: whether texts may be run by it (`batch::simple`).
+    pub(crate) simple: OnceLock<bool>,
 }
 
 impl Parsed {
     fn new(text: &str, options: &ParseOptions) -> Self {
-        Self { batch: parse_batch(text, options), kept: KeptRuns::default() }
+        Self { batch: parse_batch(text, options), kept: KeptRuns::default(), simple: OnceLock::new() }
     }
 }
 
@@ -117,6 +119,11 @@ fn hash_of(text: &str, quoted_identifier: bool) -> u64 {
 impl ParsedTexts {
     pub(crate) fn new() -> Self {
         Self { batches: Kept::new(), parameters: Kept::new() }
+    }
+
+    /// The tree of a batch that was made before.
+    pub(crate) fn known(&self, text: &str, options: &ParseOptions) -> Option<Arc<Parsed>> {
+        self.batches.get(hash_of(text, options.quoted_identifier), text, options.quoted_identifier)
     }
 
     /// The tree of a batch; one with errors is made anew each time.

@@ -23,8 +23,9 @@ use thawdb_catalog::{LockEscalation, ObjectId};
 use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_all};
 use thawdb_query::exec;
 use thawdb_query::phys::{Node, NodeKind};
+use thawdb_query::usage::PlanRun;
 use thawdb_storage::locks::LockMode;
-use thawdb_tsql::ast::{Expr, ExprKind, Stmt, StmtKind};
+use thawdb_tsql::ast::{Expr, ExprKind, QueryHint, Stmt, StmtKind};
 
 /// Definitions may change again and again while a statement waits; after so many it gives up with the last plan's error.
 const COMPILES_MAX: usize = 20;
@@ -36,13 +37,15 @@ impl<'a> Interpreter<'a, '_> {
             let plan = self.compiled(statement)?;
             return self.show_plan(statement, &plan);
         }
+        let start_ns = self.session.engine.config.env.clock.monotonic_ns();
         let kept = self.kept_plan(statement);
         if let Some(plan) = &kept
             && self.point_read(plan)?
         {
+            self.note_run(plan, start_ns);
             return Ok(());
         }
-        self.transactional(|this| {
+        let plan = self.transactional(|this| {
             let watch = this.stopwatch();
             let plan = this.plan_and_lock(statement, kept)?;
             this.tell_compile_time(watch);
@@ -50,8 +53,17 @@ impl<'a> Interpreter<'a, '_> {
             this.run_plan(&plan, at_cursor(statement))?;
             this.tell_reads();
             this.tell_execution_time(watch);
-            Ok(())
-        })
+            Ok(plan)
+        })?;
+        self.note_run(&plan, start_ns);
+        Ok(())
+    }
+
+    /// Counts a run of a plan that has just ended, for sys.dm_exec_query_stats.
+    fn note_run(&self, plan: &Compiled, start_ns: u64) {
+        let elapsed_ns = self.session.engine.config.env.clock.monotonic_ns().saturating_sub(start_ns);
+        let rows = self.session.row_count.cast_unsigned();
+        plan.usage.note(PlanRun { at: self.session.call_start, elapsed_ns, rows });
     }
 
     fn plan_key(&self, statement: &Stmt) -> PlanKey {
@@ -75,14 +87,18 @@ impl<'a> Interpreter<'a, '_> {
 
     fn shares_plans(&self, statement: &Stmt) -> bool {
         let frame = self.session.frame();
-        self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty() && !at_cursor(statement)
+        self.session.temp.is_empty()
+            && frame.table_variables.is_empty()
+            && frame.rowsets.is_empty()
+            && !at_cursor(statement)
+            && !is_recompiled(statement)
     }
 
     fn kept_plan(&self, statement: &Stmt) -> Option<Arc<Compiled>> {
         self.shared_run(statement)?.plan(self.at, |database| self.session.catalog_version(database))
     }
 
-    fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
+    pub(crate) fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
         if let Some(plan) = self.kept_plan(statement) {
             return Ok(plan);
         }
@@ -104,7 +120,7 @@ impl<'a> Interpreter<'a, '_> {
         let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
             beside.inspect(|kept| kept.keep_plan(self.at, &plan));
-            self.session.engine.plans.put(key, plan.clone());
+            self.session.engine.plans.put(key, plan.clone(), self.session.call_start);
         }
         Ok(plan)
     }
@@ -287,6 +303,18 @@ impl<'a> Interpreter<'a, '_> {
     pub(crate) fn shown_count(&self, count: u64) -> Option<u64> {
         (!self.session.options.nocount).then_some(count)
     }
+}
+
+/// OPTION (RECOMPILE): the plan is made for this execution and not kept.
+fn is_recompiled(statement: &Stmt) -> bool {
+    let hints = match &statement.kind {
+        StmtKind::Select(query) => &query.hints,
+        StmtKind::Insert(insert) => &insert.hints,
+        StmtKind::Update(update) => &update.hints,
+        StmtKind::Delete(delete) => &delete.hints,
+        _ => return false,
+    };
+    hints.iter().any(|hint| matches!(hint, QueryHint::Words(words) if words == "RECOMPILE"))
 }
 
 /// Whether a statement changes the row a cursor stands on: its plan is for that row alone.

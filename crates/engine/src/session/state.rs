@@ -76,6 +76,8 @@ pub(crate) struct SessionState {
     pub(crate) brief_reader: BriefReader,
     pub(crate) point_buffers: PointBuffers,
     pub(crate) now_ticks: i64,
+    /// When the present call began, 1/300 s since 1900-01-01.
+    pub(crate) call_start: i64,
     pub(crate) last_error: i32,
     pub(crate) row_count: i64,
     pub(crate) last_identity: Option<i64>,
@@ -125,6 +127,7 @@ impl SessionState {
             brief_reader,
             point_buffers: PointBuffers::default(),
             now_ticks: 0,
+            call_start: 0,
             last_error: 0,
             row_count: 0,
             last_identity: None,
@@ -191,6 +194,10 @@ impl SessionState {
 
     /// The database behind a number: table variables lie in tempdb.
     pub(crate) fn storage_of(&self, database: DatabaseId) -> Result<Arc<OpenDatabase>, SqlError> {
+        if database == self.database.id {
+            // It stays open: the session holds it shared.
+            return Ok(self.database.clone());
+        }
         let id = if database == VARIABLES_ID { TEMPDB_ID } else { database };
         self.engine.database(id).ok_or_else(|| message(911, &[&id.0]))
     }

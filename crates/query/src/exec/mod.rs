@@ -39,6 +39,7 @@ mod merge_join;
 mod nested_loop;
 mod pairs;
 mod point;
+mod point_update;
 mod project;
 mod recursive;
 mod seek;
@@ -259,7 +260,11 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
             Box::new(Counted::new(insert, table, 0))
         }
         NodeKind::Update { table, input, assignments, old_columns, output } => {
-            Box::new(Counted::new(update::Update::new(table, input, assignments, old_columns, output), table, 0))
+            let spec = point_update::UpdateSpec { table, input, assignments, old_columns, output };
+            match point_update::PointUpdate::of(spec) {
+                Some(point) => Box::new(Counted::new(point, table, 0)),
+                None => Box::new(Counted::new(update::Update::new(table, input, assignments, old_columns, output), table, 0)),
+            }
         }
         NodeKind::Delete { table, input, old_columns, output } => {
             Box::new(Counted::new(delete::Delete::new(table, input, old_columns, output), table, 0))

@@ -58,7 +58,7 @@ pub struct PointRead {
 }
 
 /// One row's bytes.
-struct OneRow<'a>(&'a [u8]);
+pub(super) struct OneRow<'a>(pub(super) &'a [u8]);
 
 impl RowSource for OneRow<'_> {
     type Error = Damage;
@@ -89,7 +89,7 @@ impl PointRead {
             _ => (below, None),
         };
         let NodeKind::TableScan { table, index: 0, ranges, columns, residual, locking, .. } = &scan.kind else { return None };
-        let key = whole_key(table, ranges)?;
+        let key = whole_key(table, ranges)?.to_vec();
         if *locking != LockHints::default() || table.id <= ObjectId(0) || columns.iter().any(|c| *c >= table.columns.len()) {
             return None;
         }
@@ -216,12 +216,12 @@ impl PointRead {
 }
 
 /// The values of every key column, if the ranges are one whole key of a unique index.
-fn whole_key(table: &TableDef, ranges: &[SeekRange]) -> Option<Vec<Expr>> {
+pub(super) fn whole_key<'r>(table: &TableDef, ranges: &'r [SeekRange]) -> Option<&'r [Expr]> {
     let index = table.rows();
     let [SeekRange { start: Some(start), end: Some(end) }] = ranges else { return None };
     let whole = index.unique && !index.keys.is_empty() && start.values.len() == index.keys.len() && end.values.len() == index.keys.len();
     let one = whole && start.inclusive && end.inclusive && start.values.iter().zip(&end.values).all(|(a, b)| is_same(a, b));
-    one.then(|| start.values.clone())
+    one.then_some(&start.values)
 }
 
 /// Whether two expressions are one: of the kinds that key values are.
