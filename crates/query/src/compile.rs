@@ -14,9 +14,11 @@ use crate::algebra::Columns;
 use crate::bind::statement::BoundStmt;
 use crate::bind::{Binder, error};
 use crate::context::SessionInfo;
+use crate::exec::PointRead;
 use crate::expr::Expr;
 use crate::optimize;
 use crate::phys::{Node, OutputColumn, RowSource};
+use crate::usage::PlanUsage;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, TableDef};
 use thawdb_tsql::ast;
@@ -221,6 +223,10 @@ pub struct Compiled {
     pub columns: Vec<OutputColumn>,
     /// What the plan depends on, sorted.
     pub dependencies: Vec<Dependency>,
+    /// The plan as a read of one row, if it is one.
+    pub point: Option<Arc<PointRead>>,
+    /// Its runs.
+    pub usage: PlanUsage,
 }
 
 /// Compiles a query or a statement that changes rows: SELECT, INSERT, UPDATE, DELETE.
@@ -281,6 +287,8 @@ pub fn compile_cursor(
 fn finish(bound: BoundStmt, binder: Binder<'_>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
     let (columns, dependencies) = binder.finish();
     let mut compiled = optimize::plan_statement(bound, columns, cx)?;
+    let only_reads = matches!(compiled.kind, CompiledKind::Rows | CompiledKind::Assign) && dependencies.len() == 1;
+    compiled.point = if only_reads { PointRead::of(&compiled.node).map(Arc::new) } else { None };
     compiled.dependencies = dependencies;
     Ok(compiled)
 }

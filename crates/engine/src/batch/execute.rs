@@ -15,8 +15,9 @@ use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::{Failure, Fate};
 use crate::batch::function::TableReturn;
 use crate::batch::interpreter::{Interpreter, NESTING_MAX};
+use crate::batch::kept::{KeptRun, KeptRuns};
+use crate::batch::module::Module;
 use crate::batch::outbox::Outbox;
-use crate::batch::parsed::Parsed;
 use crate::batch::program::{Op, Program};
 use crate::ddl::columns::sql_type;
 use crate::ddl::names::shown;
@@ -53,6 +54,8 @@ pub(crate) enum Caller {
 pub(crate) enum Source<'s> {
     /// A text yet to be parsed.
     Text(&'s str),
+    /// A prepared text that is ready: parsed, its variables in the frame.
+    Ready { text: &'s str, statements: &'s [Stmt], kept: &'s KeptRun },
     /// Statements of a module, in the module's database and under its options.
     Module {
         object: &'s ObjectDef,
@@ -123,6 +126,7 @@ pub(crate) fn run_scope(
     session.frames.push(frame);
     let outcome = match source {
         Source::Text(text) => run_text(session, out, text),
+        Source::Ready { text, statements, kept } => run_ready(session, out, text, statements, kept),
         Source::Module { .. } => run_statements(session, out, source),
     };
     let ended = crate::ddl::temporary::end_scope(session);
@@ -152,7 +156,13 @@ fn leave_scope(mut failure: Failure, caller: Caller) -> Failure {
 fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Result<Option<i32>, Failure> {
     let options = ParseOptions { quoted_identifier: session.options.quoted_identifier };
     let engine = session.engine.clone();
-    let parsed = engine.plans.texts.batch(text, &options);
+    let parsed = match engine.plans.texts.known(text, &options) {
+        Some(known) => known,
+        None => match crate::batch::simple::run(session, out, text) {
+            Some(outcome) => return outcome,
+            None => engine.plans.texts.batch(text, &options),
+        },
+    };
     let batch = &parsed.batch;
     if let Some((last, earlier)) = batch.errors.split_last() {
         if !session.frame().guarded {
@@ -163,7 +173,7 @@ fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Res
     if session.options.parse_only && !matches!(batch.statements.first().map(|s| &s.kind), Some(StmtKind::SetOption(_))) {
         return Ok(None);
     }
-    run_program(session, out, text, &batch.statements, Some(&parsed))
+    run_program(session, out, text, &batch.statements, &parsed.kept)
 }
 
 fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Source<'_>) -> Result<Option<i32>, Failure> {
@@ -179,13 +189,25 @@ fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Sour
         session.options.xact_abort = true;
     }
     if let Some(returns) = returns {
-        returns.begin(&mut Interpreter { session, out, text: &object.definition, parsed: None, at: 0, guarded: true })?;
+        returns.begin(&mut Interpreter { session, out, text: &object.definition, kept: None, at: 0, guarded: true })?;
     }
-    let status = run_program(session, out, &object.definition, statements, None)?;
+    let module = Module::of(object);
+    let status = run_program(session, out, &object.definition, statements, module.kept())?;
     if let Some(returns) = returns {
         returns.end(session)?;
     }
     Ok(status)
+}
+
+fn run_ready(
+    session: &mut SessionState,
+    out: &mut Outbox<'_>,
+    text: &str,
+    statements: &[Stmt],
+    kept: &KeptRun,
+) -> Result<Option<i32>, Failure> {
+    let program = Program::new(statements).map_err(Failure::compile)?;
+    Interpreter { session, out, text, kept: Some(kept), at: 0, guarded: false }.run(&program)
 }
 
 fn run_program(
@@ -193,15 +215,16 @@ fn run_program(
     out: &mut Outbox<'_>,
     text: &str,
     statements: &[Stmt],
-    parsed: Option<&Parsed>,
+    kept: &KeptRuns,
 ) -> Result<Option<i32>, Failure> {
     let program = Program::new(statements).map_err(Failure::compile)?;
     declare_all(session, &program).map_err(Failure::compile)?;
-    Interpreter { session, out, text, parsed, at: 0, guarded: false }.run(&program)
+    let kept = kept.run(session, program.steps.len());
+    Interpreter { session, out, text, kept: Some(&kept), at: 0, guarded: false }.run(&program)
 }
 
 /// Declares every variable of a program, each from its own step on: 134 for one declared twice.
-fn declare_all(session: &mut SessionState, program: &Program<'_>) -> Result<(), SqlError> {
+pub(crate) fn declare_all(session: &mut SessionState, program: &Program<'_>) -> Result<(), SqlError> {
     for (at, step) in program.steps.iter().enumerate() {
         let Op::Statement(statement) = step.op else { continue };
         let StmtKind::Declare(declarations) = &statement.kind else { continue };

@@ -12,7 +12,7 @@ use crate::api::sink::StatementKind;
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::batch::parsed::Situation;
+use crate::batch::kept::KeptRun;
 use crate::batch::plan_cache::PlanKey;
 use crate::batch::trigger::ChangeKind;
 use crate::instance::TEMPDB_ID;
@@ -23,29 +23,47 @@ use thawdb_catalog::{LockEscalation, ObjectId};
 use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_all};
 use thawdb_query::exec;
 use thawdb_query::phys::{Node, NodeKind};
+use thawdb_query::usage::PlanRun;
 use thawdb_storage::locks::LockMode;
-use thawdb_tsql::ast::{Expr, ExprKind, Stmt, StmtKind};
+use thawdb_tsql::ast::{Expr, ExprKind, QueryHint, Stmt, StmtKind};
 
 /// Definitions may change again and again while a statement waits; after so many it gives up with the last plan's error.
 const COMPILES_MAX: usize = 20;
 
-impl Interpreter<'_, '_> {
+impl<'a> Interpreter<'a, '_> {
     /// Runs a query or a statement that changes rows.
     pub(crate) fn data_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
         if self.session.options.shows_plan() {
             let plan = self.compiled(statement)?;
             return self.show_plan(statement, &plan);
         }
-        self.transactional(|this| {
+        let start_ns = self.session.engine.config.env.clock.monotonic_ns();
+        let kept = self.kept_plan(statement);
+        if let Some(plan) = &kept
+            && self.point_read(plan)?
+        {
+            self.note_run(plan, start_ns);
+            return Ok(());
+        }
+        let plan = self.transactional(|this| {
             let watch = this.stopwatch();
-            let plan = this.plan_and_lock(statement)?;
+            let plan = this.plan_and_lock(statement, kept)?;
             this.tell_compile_time(watch);
             let watch = this.stopwatch();
             this.run_plan(&plan, at_cursor(statement))?;
             this.tell_reads();
             this.tell_execution_time(watch);
-            Ok(())
-        })
+            Ok(plan)
+        })?;
+        self.note_run(&plan, start_ns);
+        Ok(())
+    }
+
+    /// Counts a run of a plan that has just ended, for sys.dm_exec_query_stats.
+    fn note_run(&self, plan: &Compiled, start_ns: u64) {
+        let elapsed_ns = self.session.engine.config.env.clock.monotonic_ns().saturating_sub(start_ns);
+        let rows = self.session.row_count.cast_unsigned();
+        plan.usage.note(PlanRun { at: self.session.call_start, elapsed_ns, rows });
     }
 
     fn plan_key(&self, statement: &Stmt) -> PlanKey {
@@ -61,30 +79,35 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    fn situation(&self) -> Situation<'_> {
-        Situation {
-            database: self.session.database.id,
-            settings: self.session.settings(),
-            identity_insert: self.session.options.identity_insert,
-            variables: &self.session.frame().variables,
-            at: self.at,
-        }
+    /// What is kept of earlier runs in the present situation, where plans are shared at all: temporary tables of one session
+    /// mean nothing to another, nor do views of it, nor the row a cursor stands on.
+    fn shared_run(&self, statement: &Stmt) -> Option<&'a KeptRun> {
+        self.kept.filter(|kept| self.shares_plans(statement) && kept.is_of(self.session))
     }
 
-    fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
-        // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
+    fn shares_plans(&self, statement: &Stmt) -> bool {
         let frame = self.session.frame();
-        let shared = !at_cursor(statement) && self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
-        let start = statement.span.start;
-        let version = |database| self.session.tables(database).map(|t| t.version);
-        let beside = self.parsed.filter(|_| shared);
-        if let Some(plan) = beside.and_then(|parsed| parsed.plan(start, &self.situation(), version)) {
+        self.session.temp.is_empty()
+            && frame.table_variables.is_empty()
+            && frame.rowsets.is_empty()
+            && !at_cursor(statement)
+            && !is_recompiled(statement)
+    }
+
+    fn kept_plan(&self, statement: &Stmt) -> Option<Arc<Compiled>> {
+        self.shared_run(statement)?.plan(self.at, |database| self.session.catalog_version(database))
+    }
+
+    pub(crate) fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
+        if let Some(plan) = self.kept_plan(statement) {
             return Ok(plan);
         }
+        let (shared, beside) = (self.shares_plans(statement), self.shared_run(statement));
+        let version = |database| self.session.catalog_version(database);
         let key = self.plan_key(statement);
         if shared {
             if let Some(plan) = self.session.engine.plans.get(&key, version) {
-                beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
+                beside.inspect(|kept| kept.keep_plan(self.at, &plan));
                 return Ok(plan);
             }
         }
@@ -96,20 +119,19 @@ impl Interpreter<'_, '_> {
         };
         let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
-            beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
-            self.session.engine.plans.put(key, plan.clone());
+            beside.inspect(|kept| kept.keep_plan(self.at, &plan));
+            self.session.engine.plans.put(key, plan.clone(), self.session.call_start);
         }
         Ok(plan)
     }
 
     /// A plan whose tables are locked and defined as they were when it was made.
-    fn plan_and_lock(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
-        let mut plan = self.compiled(statement)?;
+    fn plan_and_lock(&mut self, statement: &Stmt, kept: Option<Arc<Compiled>>) -> Result<Arc<Compiled>, Failure> {
+        let mut plan = kept.map_or_else(|| self.compiled(statement), Ok)?;
         for _ in 0..COMPILES_MAX {
             self.lock_tables(&plan.dependencies)?;
             let session = &self.session;
-            let version = |d: &Dependency| session.tables(d.database).map(|t| t.version);
-            if plan.dependencies.iter().all(|d| version(d) == Some(d.catalog_version)) {
+            if plan.dependencies.iter().all(|d| session.catalog_version(d.database) == Some(d.catalog_version)) {
                 return Ok(plan);
             }
             plan = self.compiled(statement)?;
@@ -281,6 +303,18 @@ impl Interpreter<'_, '_> {
     pub(crate) fn shown_count(&self, count: u64) -> Option<u64> {
         (!self.session.options.nocount).then_some(count)
     }
+}
+
+/// OPTION (RECOMPILE): the plan is made for this execution and not kept.
+fn is_recompiled(statement: &Stmt) -> bool {
+    let hints = match &statement.kind {
+        StmtKind::Select(query) => &query.hints,
+        StmtKind::Insert(insert) => &insert.hints,
+        StmtKind::Update(update) => &update.hints,
+        StmtKind::Delete(delete) => &delete.hints,
+        _ => return false,
+    };
+    hints.iter().any(|hint| matches!(hint, QueryHint::Words(words) if words == "RECOMPILE"))
 }
 
 /// Whether a statement changes the row a cursor stands on: its plan is for that row alone.

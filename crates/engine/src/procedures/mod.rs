@@ -18,6 +18,7 @@ use crate::batch::execute::{end_of_call, run_with_parameters};
 use crate::batch::failure::Failure;
 use crate::batch::module::{FoundModule, call_procedure};
 use crate::batch::outbox::Outbox;
+use crate::batch::ready::execute_ready;
 use crate::messages::{message, unsupported};
 use crate::session::CallEnd;
 use crate::session::frame::Frame;
@@ -137,6 +138,9 @@ pub(crate) fn call(
 /// A remote call: status, output values and the last completion are the caller's to see.
 pub(crate) fn call_rpc(session: &mut SessionState, out: &mut Outbox<'_>, name: &str, parameters: &[Parameter]) -> CallEnd {
     session.bulk = None;
+    if let Some(end) = execute_ready(session, out, name, parameters) {
+        return end;
+    }
     let arguments: Vec<Argument> = parameters.iter().map(Argument::from).collect();
     let procedure = resolve(session, name).map_err(Failure::run);
     let outcome = procedure.and_then(|procedure| call(session, out, procedure, &arguments, false));

@@ -18,6 +18,7 @@ mod histories;
 mod locking;
 mod log_size;
 mod nonsense;
+mod point;
 mod resumable;
 mod script;
 mod sessions;

@@ -41,11 +41,16 @@ pub(super) fn fit(table: &TableDef, column: &ColumnDef, array: &ArrayRef, from: 
     }
     let mut builder = ColumnBuilder::new(to, array.len());
     for row in 0..array.len() {
-        let value = scalar_at(array.as_ref(), row, from);
-        let value = if from == to || value.is_null() { value } else { convert_scalar(value, from, &unlimited(from, to), 0, false)? };
-        builder.append(&fit_length(value, to).map_err(|cut| message(2628, &[&full_name(table, cx), &column.name, &cut]))?);
+        builder.append(&fit_value(table, column, scalar_at(array.as_ref(), row, from), from, cx)?);
     }
     Ok(builder.finish())
+}
+
+/// A value of type `from` as one of a column.
+pub(super) fn fit_value(table: &TableDef, column: &ColumnDef, value: Scalar, from: &SqlType, cx: &Cx<'_, '_>) -> Result<Scalar, SqlError> {
+    let to = &column.sql_type;
+    let value = if from == to || value.is_null() { value } else { convert_scalar(value, from, &unlimited(from, to), 0, false)? };
+    fit_length(value, to).map_err(|cut| message(2628, &[&full_name(table, cx), &column.name, &cut]))
 }
 
 /// Whether values of the type may be too long or too short for it.

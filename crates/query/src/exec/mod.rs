@@ -32,11 +32,14 @@ mod hash_spill;
 mod insert;
 mod key_table;
 mod keys;
+mod layouts;
 mod limit;
 mod locked_rows;
 mod merge_join;
 mod nested_loop;
 mod pairs;
+mod point;
+mod point_update;
 mod project;
 mod recursive;
 mod seek;
@@ -68,6 +71,7 @@ use counted::Counted;
 pub use counted::{ReadAccount, TableReads};
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
+pub use point::{PointBuffers, PointRead, calls_function, runs_nothing};
 pub use thawdb_types::Batch;
 
 use crate::context::StatementHost;
@@ -256,7 +260,11 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
             Box::new(Counted::new(insert, table, 0))
         }
         NodeKind::Update { table, input, assignments, old_columns, output } => {
-            Box::new(Counted::new(update::Update::new(table, input, assignments, old_columns, output), table, 0))
+            let spec = point_update::UpdateSpec { table, input, assignments, old_columns, output };
+            match point_update::PointUpdate::of(spec) {
+                Some(point) => Box::new(Counted::new(point, table, 0)),
+                None => Box::new(Counted::new(update::Update::new(table, input, assignments, old_columns, output), table, 0)),
+            }
         }
         NodeKind::Delete { table, input, old_columns, output } => {
             Box::new(Counted::new(delete::Delete::new(table, input, old_columns, output), table, 0))

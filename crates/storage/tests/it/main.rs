@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod faults;
 mod large;
+mod look;
 mod model;
 mod read_ahead;
 mod rollback;
