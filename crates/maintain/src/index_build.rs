@@ -155,6 +155,7 @@ impl IndexBuild {
         assert_eq!(source_table.columns.len(), table.columns.len(), "an index build changes no columns");
         let source = Source { tree: source_table.rows().tree, view };
         let scan = source.view.scan(source.tree, KeyRange::ALL, ScanDirection::Forward)?;
+        let memory = source.view.database().memory().clone();
         let sort = SortOptions { memory_bytes_max: options.memory_bytes_max, temp_folder: options.temp_folder, stable: false };
         Ok(Self {
             source,
@@ -166,7 +167,7 @@ impl IndexBuild {
             rows_expected: options.rows_expected,
             rows_scanned: 0,
             rows_appended: 0,
-            state: State::Scan { scan, sort: ExternalSort::new(env.clone(), sort) },
+            state: State::Scan { scan, sort: ExternalSort::new(env.clone(), sort).accounted(Some(memory)) },
             statistics: SortStatistics::default(),
             last: Vec::new(),
         })

@@ -12,7 +12,8 @@
 //! 1. Rows come out in memcmp order of their keys (`RowBuffer::sort`, `Merge::advance`).
 //! 2. With `stable`, equal keys come out in the order they were pushed: rows stay in the arena, where a
 //!    later row lies higher and position decides ties; between runs the older run wins (`arena`, `merge`).
-//! 3. The buffer never holds more than `memory_bytes_max` bytes beyond one row (`ExternalSort::push`).
+//! 3. The buffer never holds more than `memory_bytes_max` bytes beyond one row, nor, with an account, more than that grants
+//!    beyond the first [`STEP_BYTES`] (`ExternalSort::push`, `make_room`).
 //! 4. Every spilled block carries its length, ordinal and CRC-32C; a mismatch is `Damage`, never data (`spill`).
 //!
 //! Locks: none. Blocks on file I/O when it spills and while it merges. Failure: a full disk is `Io` with the device's
@@ -32,13 +33,18 @@ mod spill;
 mod tests;
 
 use crate::error::StorageError;
+use crate::memory::{Clerk, Grant, MemoryAccount};
 use merge::Merge;
 use rows::RowBuffer;
 use spill::RunFile;
 use std::path::PathBuf;
+use std::sync::Arc;
 use thawdb_device::Env;
 
 pub use spill::RunDescriptor;
+
+/// Memory is asked for in such steps, or in eighths of what is allowed; the first is not asked for.
+const STEP_BYTES: usize = 1 << 20;
 
 /// How a sort behaves.
 #[derive(Debug, Clone)]
@@ -69,6 +75,9 @@ pub struct ExternalSort {
     env: Env,
     options: SortOptions,
     buffer: RowBuffer,
+    /// What the buffer may hold before more is asked for or it is spilled.
+    room: usize,
+    grant: Option<Grant>,
     file: Option<RunFile>,
     runs: Vec<RunDescriptor>,
     statistics: SortStatistics,
@@ -78,7 +87,17 @@ impl ExternalSort {
     /// An empty sort.
     pub fn new(env: Env, options: SortOptions) -> Self {
         let buffer = if options.stable { RowBuffer::arena() } else { RowBuffer::Empty };
-        Self { env, options, buffer, file: None, runs: Vec::new(), statistics: SortStatistics::default() }
+        let room = options.memory_bytes_max;
+        Self { env, options, buffer, room, grant: None, file: None, runs: Vec::new(), statistics: SortStatistics::default() }
+    }
+
+    /// Has the sort take its memory from `account`, and spill where that has none, though it be allowed more.
+    pub fn accounted(mut self, account: Option<Arc<MemoryAccount>>) -> Self {
+        self.grant = account.map(|account| Grant::new(account, Clerk::Query));
+        if self.grant.is_some() {
+            self.room = self.options.memory_bytes_max.min(STEP_BYTES);
+        }
+        self
     }
 
     /// Takes a row in.
@@ -89,10 +108,26 @@ impl ExternalSort {
         }
         self.buffer.push(key, payload);
         self.statistics.row_count += 1;
-        if self.buffer.used_bytes() >= self.options.memory_bytes_max {
-            self.spill()?;
+        if self.buffer.used_bytes() >= self.room {
+            return self.make_room();
         }
         Ok(())
+    }
+
+    /// The buffer is as full as it may be: gets it more memory, or empties it.
+    #[cold]
+    fn make_room(&mut self) -> Result<(), StorageError> {
+        let bytes_max = self.options.memory_bytes_max;
+        if let Some(grant) = self.grant.as_mut().filter(|_| self.room < bytes_max && self.file.is_none()) {
+            let more = (self.room + STEP_BYTES.max(bytes_max / 8)).min(bytes_max);
+            if grant.try_resize(more as u64) {
+                self.room = more;
+                return Ok(());
+            }
+        }
+        // Runs of the first one's size: blocks and the number of runs merged at once follow from it.
+        self.options.memory_bytes_max = self.room;
+        self.spill()
     }
 
     /// Rows taken in so far.
@@ -120,7 +155,8 @@ impl ExternalSort {
     pub fn finish(mut self) -> Result<SortedRows, StorageError> {
         self.buffer.sort(&mut self.statistics.comparison_count);
         let Some(mut file) = self.file else {
-            return Ok(SortedRows { source: Source::Memory { rows: self.buffer, at: 0 }, statistics: self.statistics, row: Vec::new() });
+            let source = Source::Memory { rows: self.buffer, at: 0 };
+            return Ok(SortedRows { source, statistics: self.statistics, row: Vec::new(), _grant: self.grant });
         };
         let way_count_max = file.way_count_max();
         while self.runs.len() + 1 > way_count_max {
@@ -138,8 +174,12 @@ impl ExternalSort {
             // In front: it holds the oldest rows, and equal keys leave in run order.
             self.runs.insert(0, run);
         }
+        if let Some(grant) = &mut self.grant {
+            grant.resize((self.buffer.used_bytes() + file.merge_bytes(self.runs.len())) as u64);
+        }
         let merge = Merge::new(&file, &self.runs, self.buffer)?;
-        Ok(SortedRows { source: Source::Merge { file, merge: Box::new(merge) }, statistics: self.statistics, row: Vec::new() })
+        let source = Source::Merge { file, merge: Box::new(merge) };
+        Ok(SortedRows { source, statistics: self.statistics, row: Vec::new(), _grant: self.grant })
     }
 }
 
@@ -148,6 +188,8 @@ pub struct SortedRows {
     source: Source,
     statistics: SortStatistics,
     row: Vec<u8>,
+    /// Kept as long as the rows.
+    _grant: Option<Grant>,
 }
 
 enum Source {

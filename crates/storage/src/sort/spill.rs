@@ -70,6 +70,11 @@ impl RunFile {
         (self.memory_bytes_max / self.block_bytes).clamp(4, 4096)
     }
 
+    /// What merging `run_count` runs holds in blocks.
+    pub(super) fn merge_bytes(&self, run_count: usize) -> usize {
+        run_count * self.block_bytes
+    }
+
     pub(super) fn begin_run(&self, shape: Option<RowShape>) -> RunWriter {
         RunWriter {
             shape,
