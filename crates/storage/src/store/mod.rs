@@ -19,6 +19,7 @@
 
 pub mod background;
 pub mod boot;
+pub(crate) mod bulk_pages;
 pub(crate) mod create;
 pub mod data_backup;
 pub mod dirty;
@@ -73,6 +74,7 @@ pub struct Store {
     pub(crate) pending: Pending,
     pub(crate) loose: loose::Loose,
     settings: background::Settings,
+    pub(crate) bulk_pages: bulk_pages::BulkPages,
     pub(crate) suspect: suspect::SuspectPages,
     pub(crate) written: Arc<suspect::Written>,
 }
@@ -99,6 +101,7 @@ impl Store {
             pending: Pending::new(),
             loose: loose::Loose::new(),
             settings: background::Settings::new(),
+            bulk_pages: bulk_pages::BulkPages::new(),
             suspect: suspect::SuspectPages::new(),
             written: Arc::new(suspect::Written::new()),
         })
