@@ -71,6 +71,10 @@ pub trait StatementHost: SessionInfo {
     fn session(&self) -> &dyn SessionInfo;
     /// Bytes of memory the statement may use for sorts and hashes before it spills.
     fn memory_grant_bytes(&self) -> usize;
+    /// The instance's memory account, from which that memory is taken; `None` where nobody keeps one.
+    fn memory_account(&self) -> Option<Arc<thawdb_storage::memory::MemoryAccount>> {
+        None
+    }
     /// Maps a storage error to what the client is told; names of objects are looked up here.
     fn storage_error(&self, database: DatabaseId, error: thawdb_storage::StorageError) -> SqlError;
     /// Folder for the run files of sorts that do not fit the memory grant.

@@ -134,6 +134,10 @@ impl StatementHost for SessionState {
         usize::try_from(self.engine.config.memory_bytes_max / 4).unwrap_or(usize::MAX)
     }
 
+    fn memory_account(&self) -> Option<Arc<thawdb_storage::memory::MemoryAccount>> {
+        Some(self.engine.storage.memory().clone())
+    }
+
     fn temp_folder(&self) -> std::path::PathBuf {
         self.engine.config.data_folder.join(crate::instance::SORT_FOLDER)
     }

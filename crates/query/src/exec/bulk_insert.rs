@@ -83,8 +83,8 @@ impl BulkInsert {
         let others = target.table.indexes.len() - 1;
         let memory_bytes_max = host.memory_grant_bytes() / others.max(1);
         let options = SortOptions { memory_bytes_max, temp_folder: host.temp_folder(), stable: false, ordered_bytes: 0 };
-        let sorts =
-            if was_empty { (0..others).map(|_| ExternalSort::new(host.env().clone(), options.clone())).collect() } else { Vec::new() };
+        let sort = |_| ExternalSort::new(host.env().clone(), options.clone()).accounted(host.memory_account());
+        let sorts = if was_empty { (0..others).map(sort).collect() } else { Vec::new() };
         Ok(Self {
             target,
             writer,
