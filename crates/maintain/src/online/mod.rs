@@ -51,8 +51,10 @@ use crate::index_build::{BuildError, own_part};
 use crate::rows::RowBatch;
 use runs::{Reader, RunCache};
 use std::sync::Arc;
+use std::time::Duration;
 use thawdb_catalog::store::put_job;
 use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, key_text};
+use thawdb_observe::cancel::CancelToken;
 use thawdb_storage::locks::Party;
 use thawdb_storage::sort::{RunBlock, RunMerge};
 use thawdb_storage::{BulkAppend, Database, Scan, StorageError, TreeId, Txn};
@@ -82,13 +84,17 @@ pub struct OnlineOptions {
     pub redone_rows: usize,
     /// Whose waits the chunks' locks belong to.
     pub party: Option<Party>,
+    /// Longest wait for a lock; `None` is for ever.
+    pub lock_timeout: Option<Duration>,
+    /// What ends such a wait.
+    pub cancel: Option<CancelToken>,
     /// Memory for sorted runs, which then need not be read back from their tree.
     pub memory_bytes_max: usize,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        Self { redone_rows: REDONE_ROWS, party: None, memory_bytes_max: MEMORY_BYTES }
+        Self { redone_rows: REDONE_ROWS, party: None, lock_timeout: None, cancel: None, memory_bytes_max: MEMORY_BYTES }
     }
 }
 
@@ -374,7 +380,10 @@ impl OnlineBuild {
 }
 
 fn begin_txn(database: &Arc<Database>, options: &OnlineOptions) -> Txn {
-    options.party.map_or_else(|| database.begin(), |party| database.begin_for(party))
+    let mut txn = options.party.map_or_else(|| database.begin(), |party| database.begin_for(party));
+    txn.set_lock_timeout(options.lock_timeout);
+    txn.set_cancel(options.cancel.clone());
+    txn
 }
 
 /// 8632 stands for what is beyond a bound of this engine.

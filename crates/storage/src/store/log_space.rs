@@ -22,6 +22,9 @@ use observe::sync::{LockClass, Mutex};
 use std::sync::Arc;
 use thawdb_observe as observe;
 
+/// Once for VLFs that are free, and once for those that a checkpoint frees after the writing has moved.
+const SHRINK_ROUNDS: u32 = 2;
+
 static LOG_BACKUPS: LockClass = LockClass::new("LOG_BACKUPS", 1);
 static LOG_RELIEF: LockClass = LockClass::new("LOG_RELIEF", 1);
 
@@ -125,13 +128,16 @@ impl Store {
     /// use stopped it.
     pub fn shrink_log(&self, target_bytes: u64) -> Result<(u64, bool), StorageError> {
         let log = self.logged()?;
-        let cut = log.cut_tail(target_bytes)?;
-        if !cut.1 {
-            return Ok(cut);
-        }
-        log.move_before(target_bytes)?;
-        if log.checkpoint_helps() {
-            self.free_log()?;
+        for _ in 0..SHRINK_ROUNDS {
+            log.recut_before(target_bytes)?;
+            let cut = log.cut_tail(target_bytes)?;
+            if cut.0 <= target_bytes {
+                return Ok(cut);
+            }
+            log.move_before(target_bytes)?;
+            if log.checkpoint_helps() {
+                self.free_log()?;
+            }
         }
         log.cut_tail(target_bytes)
     }

@@ -76,7 +76,7 @@ pub struct Store {
     settings: background::Settings,
     pub(crate) bulk_pages: bulk_pages::BulkPages,
     pub(crate) suspect: suspect::SuspectPages,
-    pub(crate) written: suspect::Written,
+    pub(crate) written: Arc<suspect::Written>,
 }
 
 impl Store {
@@ -103,7 +103,7 @@ impl Store {
             settings: background::Settings::new(),
             bulk_pages: bulk_pages::BulkPages::new(),
             suspect: suspect::SuspectPages::new(),
-            written: suspect::Written::new(),
+            written: Arc::new(suspect::Written::new()),
         })
     }
 
@@ -120,6 +120,11 @@ impl Store {
     /// The pool.
     pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// The pool, for work beside the caller.
+    pub(crate) fn pool_handle(&self) -> Arc<Pool> {
+        self.pool.clone()
     }
 
     /// The log; a temporary database has none.

@@ -176,10 +176,29 @@ impl Run {
                 2 => drop(database.background_turn()?),
                 // With pages still dirty: recovery must learn of them from its records.
                 3 | 4 => database.store().checkpoint()?,
+                5 => self.change_files(database)?,
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Adds a file, or removes or cuts one, whatever is in it.
+    fn change_files(&mut self, database: &Arc<Database>) -> Result<(), StorageError> {
+        let store = database.store();
+        let table = store.file_table()?;
+        let rows: Vec<u16> = table.iter().filter(|(_, spec)| spec.kind != FileKind::Log).map(|(number, _)| *number).collect();
+        match self.dice.below(3) {
+            0 if rows.len() < 4 => {
+                let name = format!("extra{}", self.dice.next());
+                let path = format!("/{name}").into();
+                let kind = FileKind::Rows { filegroup: 1 };
+                let spec = FileSpec { name, path, kind, size_bytes: MIB / 2, size_bytes_max: None, growth_bytes: MIB / 2 };
+                store.add_data_file(&spec).map(drop)
+            }
+            1 if rows.len() > 1 => store.remove_data_file(rows[1 + self.dice.below(rows.len() as u64 - 1) as usize]).map(drop),
+            _ => store.shrink_file(rows[self.dice.below(rows.len() as u64) as usize], 0).map(drop),
+        }
     }
 
     /// Whether the database has exactly the rows of `expected`; an error if it cannot be read.
