@@ -58,6 +58,11 @@ impl OpenDatabase {
         self.record.read().properties.get(name).map_or(default, |value| value == "ON")
     }
 
+    /// Whether an option that is OFF unless set is ON.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.option(name, false)
+    }
+
     /// READ_COMMITTED_SNAPSHOT.
     pub(crate) fn reads_versions(&self) -> bool {
         self.option("READ_COMMITTED_SNAPSHOT", true)
