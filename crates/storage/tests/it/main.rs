@@ -11,5 +11,6 @@ mod read_ahead;
 mod rollback;
 mod shrink;
 mod small_log;
+mod small_pool;
 mod threads;
 mod world;
