@@ -15,6 +15,7 @@ mod engine_clock;
 mod instance;
 mod messages;
 mod messages_files;
+mod messages_index;
 mod observed;
 mod procedures;
 mod rows;

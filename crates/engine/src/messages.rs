@@ -79,7 +79,7 @@ fn find(number: i32) -> Option<&'static (i32, u8, &'static str)> {
     let within = |catalogue: &'static [(i32, u8, &'static str)]| {
         catalogue.binary_search_by_key(&number, |entry| entry.0).ok().map(|index| &catalogue[index])
     };
-    within(CATALOGUE).or_else(|| within(crate::messages_files::CATALOGUE))
+    within(CATALOGUE).or_else(|| within(crate::messages_files::CATALOGUE)).or_else(|| within(crate::messages_index::CATALOGUE))
 }
 
 /// The message of `number` with its place holders filled, line unknown.
@@ -113,10 +113,14 @@ mod tests {
 
     #[test]
     fn catalogue_rises_and_repeats_nothing() {
-        let files = crate::messages_files::CATALOGUE;
-        assert!([CATALOGUE, files].iter().all(|list| list.windows(2).all(|pair| pair[0].0 < pair[1].0)));
-        assert!(files.iter().all(|entry| CATALOGUE.iter().all(|other| other.0 != entry.0)));
-        for entry in CATALOGUE.iter().chain(files) {
+        let (files, indexes) = (crate::messages_files::CATALOGUE, crate::messages_index::CATALOGUE);
+        assert!([CATALOGUE, files, indexes].iter().all(|list| list.windows(2).all(|pair| pair[0].0 < pair[1].0)));
+        let all: Vec<_> = CATALOGUE.iter().chain(files).chain(indexes).collect();
+        let mut numbers: Vec<_> = all.iter().map(|entry| entry.0).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), all.len(), "a number is in two tables");
+        for entry in all {
             assert!(thawdb_types::messages::find(entry.0).is_none(), "{} is in both tables", entry.0);
         }
     }

@@ -177,6 +177,7 @@ catalogue! {
     310 15 1 MAXRECURSION_TOO_LARGE "The value %d specified for the MAXRECURSION option exceeds the allowed maximum of %d."
     311 16 1 TEXT_IN_INSERTED "Cannot use text, ntext, or image columns in the 'inserted' and 'deleted' tables."
     313 16 3 INSUFFICIENT_ARGUMENTS "An insufficient number of arguments were supplied for the procedure or function %.*ls."
+    315 16 1 INDEX_HINT_DISABLED "Index \"%.*ls\" on table \"%.*ls\" (specified in the FROM clause) is disabled or resides in a filegroup which is not online."
     319 15 1 WITH_NEEDS_SEMICOLON "Incorrect syntax near the keyword 'with'. If this statement is a common table expression, an xmlnamespaces clause or a change tracking context clause, the previous statement must be terminated with a semicolon."
     321 15 1 NOT_TABLE_HINT "\"%.*ls\" is not a recognized table hints option. If it is intended as a parameter to a table-valued function or to the CHANGETABLE function, ensure that your database compatibility mode is set to 90."
     334 16 1 OUTPUT_WITH_TRIGGERS "The target table '%.*ls' of the DML statement cannot have any enabled triggers if the statement contains an OUTPUT clause without INTO clause."

@@ -23,6 +23,7 @@ pub(crate) mod modules;
 pub(crate) mod objects;
 pub(crate) mod principals;
 pub(crate) mod resumable;
+pub(crate) mod scoped;
 pub(crate) mod server;
 pub(crate) mod sessions;
 pub(crate) mod transactions;
@@ -78,7 +79,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 17] = [
+    let groups: [&'static [View]; 18] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -96,6 +97,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         information_schema::VIEWS,
         empty::VIEWS,
         resumable::VIEWS,
+        scoped::VIEWS,
     ];
     groups.into_iter().flatten()
 }

@@ -15,6 +15,7 @@ mod anomalies;
 mod calls;
 mod engine;
 mod histories;
+mod index_statements;
 mod locking;
 mod nonsense;
 mod resumable;

@@ -22,6 +22,7 @@ mod descend;
 mod edit;
 mod merge;
 mod node;
+mod pack;
 mod split;
 mod tidy;
 
