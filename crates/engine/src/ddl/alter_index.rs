@@ -99,6 +99,15 @@ fn job_named(
     })
 }
 
+/// Tells the error log of a control statement.
+fn note(interpreter: &Interpreter<'_, '_>, action: &str, job: &IndexJob, table: &TableDef) {
+    let session = &*interpreter.session;
+    let host = session.ticket.facts.lock().host_name.clone();
+    let name = job.index.name.clone().unwrap_or_default();
+    let text = message(10659, &[&action, &name, &table.name, &host]).text;
+    session.engine.error_log.write(session.engine.now_datetime(), Some(session.ticket.id), text);
+}
+
 /// 574 inside a transaction.
 fn refuse_in_transaction(interpreter: &Interpreter<'_, '_>, statement: &str) -> Result<(), SqlError> {
     if interpreter.session.transactions.count > 0 { Err(message(574, &[&statement])) } else { Ok(()) }
@@ -107,6 +116,7 @@ fn refuse_in_transaction(interpreter: &Interpreter<'_, '_>, statement: &str) -> 
 fn pause(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef, name: Option<&Ident>) -> Result<(), Failure> {
     refuse_in_transaction(interpreter, "ALTER INDEX PAUSE")?;
     let job = job_named(interpreter, open, table, name, "PAUSE")?;
+    note(interpreter, "PAUSE", &job, table);
     if !open.jobs.ask_stop(table.id) {
         let known = job.index.name.clone().unwrap_or_default();
         return Err(match name {
@@ -143,6 +153,7 @@ fn resume(
         let known = job.index.name.clone().unwrap_or_default();
         return Err(message(10638, &[&"RESUME", &known, &table.name]).into());
     }
+    note(interpreter, "RESUME", &job, table);
     let keeps_dop = job.purpose != JobPurpose::Replace;
     if keeps_dop && max_dop.is_some_and(|dop| dop != i64::from(job.max_dop)) {
         interpreter.out.message(&message(10667, &[&job.max_dop, &job.max_dop]));
@@ -153,6 +164,7 @@ fn resume(
 fn abort(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef, name: Option<&Ident>) -> Result<(), Failure> {
     refuse_in_transaction(interpreter, "ALTER INDEX ABORT")?;
     let job = job_named(interpreter, open, table, name, "ABORT")?;
+    note(interpreter, "ABORT", &job, table);
     if open.jobs.ask_stop(table.id) {
         open.jobs.wait_stopped(table.id);
     }

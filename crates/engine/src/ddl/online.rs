@@ -29,6 +29,7 @@ use crate::messages::message;
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use std::time::Duration;
+use thawdb_catalog::store::put_job;
 use thawdb_catalog::{ConstraintKind, IndexDef, IndexJob, JobProgress, JobPurpose, ObjectId, TableDef};
 use thawdb_maintain::{BuildError, OnlineBuild, OnlineOptions, Step};
 use thawdb_storage::TreeSpec;
@@ -195,8 +196,15 @@ pub(crate) fn work(
     if let Some(progress) = open.jobs.state(table).progress {
         job.progress = progress;
     }
+    interpreter.session.ticket.facts.lock().resumable = job.resumable;
     let mut outcome = run_chunks(interpreter, open, definition, &job, &runner, (max_duration, low_priority));
-    interpreter.session.ticket.facts.lock().percent_complete = 0.0;
+    {
+        let mut facts = interpreter.session.ticket.facts.lock();
+        (facts.percent_complete, facts.resumable) = (0.0, false);
+    }
+    if outcome.is_err() && job.resumable {
+        note_pause(interpreter.session, open, definition, &mut job);
+    }
     let is_constraint = matches!(job.purpose, JobPurpose::Constraint { .. });
     if outcome.is_err() && runner.is_to_stop() {
         interpreter.out.message(&message(1219, &[]));
@@ -215,6 +223,21 @@ pub(crate) fn work(
         Err(_) => {}
     }
     outcome
+}
+
+/// Tells the error log of a pause, and writes down when it began, if the log has room for that: what has been done is
+/// recorded already.
+fn note_pause(session: &SessionState, open: &OpenDatabase, table: &TableDef, job: &mut IndexJob) {
+    let now = session.engine.now_datetime();
+    let name = job.index.name.clone().unwrap_or_default();
+    session.engine.error_log.write(now, Some(session.ticket.id), message(10656, &[&name, &table.name]).text);
+    if let Some(progress) = open.jobs.state(job.table).progress {
+        job.progress = progress;
+    }
+    job.progress.paused = Some(now);
+    let mut txn = open.storage.begin();
+    // An error leaves the record as the last chunk wrote it.
+    let _ = put_job(&mut txn, job).map_err(drop).and_then(|()| txn.commit().map_err(drop));
 }
 
 /// One chunk after another, and publication.

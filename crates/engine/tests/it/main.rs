@@ -16,6 +16,7 @@ mod calls;
 mod engine;
 mod histories;
 mod index_statements;
+mod index_stops;
 mod locking;
 mod nonsense;
 mod resumable;
