@@ -14,8 +14,6 @@ mod ddl;
 mod engine_clock;
 mod instance;
 mod messages;
-mod messages_files;
-mod messages_index;
 mod observed;
 mod procedures;
 mod rows;

@@ -19,6 +19,7 @@ mod large;
 mod locked_scan;
 pub mod locks;
 pub mod log;
+pub mod memory;
 pub mod mini;
 pub mod page;
 pub mod page_reads;

@@ -208,7 +208,7 @@ fn rebuild(
         let mut altered = with_options(&table, &chosen, options)?;
         altered.rows_disabled &= !chosen.contains(&table.rows().id);
         enable(&mut altered, |index| chosen.contains(&index.id));
-        refill(this.session, open, &table, altered, &chosen, None).map(drop).map_err(Failure::run)
+        refill(this.session, open, &table, altered, (&chosen, None, read.max_dop)).map(drop).map_err(Failure::run)
     })
 }
 

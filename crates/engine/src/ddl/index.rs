@@ -76,9 +76,9 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
         let table = this.session.table(open.id, found.id).ok_or_else(missing)?;
         let index = new_index(this.session, &table, node)?;
         if options.drop_existing {
-            return replace_index(this, &open, &table, &index);
+            return replace_index(this, &open, &table, &index, options.max_dop);
         }
-        add_index(this, &open, &table, &index).map(drop)
+        add_index_by(this, &open, &table, &index, options.max_dop).map(drop)
     })
 }
 
@@ -141,6 +141,7 @@ fn replace_index(
     open: &Arc<OpenDatabase>,
     table: &Arc<TableDef>,
     index: &NewIndex,
+    max_dop: i16,
 ) -> Result<(), Failure> {
     let old = replaced(table, index)?.clone();
     let own = index.filegroup.as_deref().map(|name| filegroup_number(open, Some(name))).transpose()?;
@@ -154,7 +155,7 @@ fn replace_index(
         let gone = if old.tree == IndexDef::NO_TREE { Vec::new() } else { vec![old.tree] };
         put_table(interpreter.session, open, without, &gone)?;
         let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(1088, &[&table.name]))?;
-        return add_clustered(interpreter, open, &table, index).map(drop);
+        return add_clustered(interpreter, open, &table, index, max_dop).map(drop);
     }
     if index.clustered != Some(true) {
         refuse_beside_disabled_rows(table, "create", old.name.as_deref().unwrap_or_default())?;
@@ -165,7 +166,7 @@ fn replace_index(
     for place in altered.indexes.iter_mut().filter(|known| known.id == old.id) {
         *place = IndexDef { tree: old.tree, ..replacement(&old, index) };
     }
-    rebuild::refill(interpreter.session, open, table, altered, &[old.id], own).map(drop).map_err(Failure::run)
+    rebuild::refill(interpreter.session, open, table, altered, (&[old.id], own, max_dop)).map(drop).map_err(Failure::run)
 }
 
 /// 1930 for an index that foreign keys refer to.
@@ -183,6 +184,25 @@ fn refuse_second_clustered(table: &TableDef) -> Result<(), SqlError> {
     }
     Err(message(1902, &[&"table", &table.name, &table.rows().name.as_deref().unwrap_or("")]))
 }
+
+/// Threads of an index operation: MAXDOP, or the server's setting where it says nothing; never more than there are
+/// processors.
+pub(crate) fn build_threads(session: &SessionState, max_dop: i16) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let asked = if max_dop > 0 { i64::from(max_dop) } else { crate::views::server::setting(session, MAX_DEGREE_OF_PARALLELISM) };
+    usize::try_from(asked).ok().filter(|asked| *asked > 0).map_or(processors, |asked| asked.min(processors))
+}
+
+/// Memory of an index operation: "index create memory" if it was set, else what any statement is granted.
+pub(crate) fn build_memory_bytes(session: &SessionState) -> usize {
+    let set_bytes = usize::try_from(crate::views::server::setting(session, INDEX_CREATE_MEMORY)).unwrap_or(0) << 10;
+    let granted = session.memory_grant_bytes();
+    if set_bytes == 0 { granted } else { set_bytes.min(granted) }
+}
+
+/// Numbers of settings in sys.configurations.
+const MAX_DEGREE_OF_PARALLELISM: i32 = 1539;
+const INDEX_CREATE_MEMORY: i32 = 1505;
 
 /// The number the next index of a table gets.
 pub(crate) fn next_index_id(table: &TableDef) -> IndexId {
@@ -205,9 +225,20 @@ pub(crate) fn add_index(
     table: &Arc<TableDef>,
     index: &NewIndex,
 ) -> Result<AddedIndex, Failure> {
+    add_index_by(interpreter, open, table, index, 0)
+}
+
+/// The same as MAXDOP says.
+fn add_index_by(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    index: &NewIndex,
+    max_dop: i16,
+) -> Result<AddedIndex, Failure> {
     if index.clustered == Some(true) {
         refuse_second_clustered(table)?;
-        return add_clustered(interpreter, open, table, index);
+        return add_clustered(interpreter, open, table, index, max_dop);
     }
     refuse_beside_disabled_rows(table, "create", index.name.as_deref().unwrap_or_default())?;
     let id = next_index_id(table);
@@ -220,22 +251,24 @@ pub(crate) fn add_index(
     altered.indexes.push(index.definition(id, name.clone(), tree));
     altered.modified = interpreter.session.engine.now_datetime();
     let altered = Arc::new(altered);
-    fill(interpreter.session, open, table, &altered, altered.indexes.len() - 1)?;
+    fill_by(interpreter.session, open, table, &altered, altered.indexes.len() - 1, max_dop)?;
     let definition = (*altered).clone();
     put_table(interpreter.session, open, definition, &[])?;
     Ok(AddedIndex { name, id })
 }
 
-/// Fills index `position` of `table` from the rows of `source`; how many there were.
-pub(crate) fn fill(
+/// Fills index `position` of `table` from the rows of `source`, by as many threads as MAXDOP says; how many there were.
+pub(crate) fn fill_by(
     session: &mut SessionState,
     open: &Arc<OpenDatabase>,
     source: &TableDef,
     table: &Arc<TableDef>,
     position: usize,
+    max_dop: i16,
 ) -> Result<u64, SqlError> {
+    let threads = build_threads(session, max_dop);
     let options = IndexBuildOptions {
-        memory_bytes_max: session.memory_grant_bytes(),
+        memory_bytes_max: build_memory_bytes(session),
         temp_folder: session.temp_folder(),
         rows_expected: open.counters.rows_at_most(table.id),
     };
@@ -246,6 +279,7 @@ pub(crate) fn fill(
     let cancel = session.cancel.clone();
     let part = session.part(open.id)?;
     let built = IndexBuild::new(&env, source, table, position, view, options).and_then(|mut build| {
+        build.use_threads(threads)?;
         let check = &mut |_: &BuildProgress| cancel.check().map_err(|_| crate::storage_error::cancelled());
         build.run(&mut part.txn, check).map(|()| build.progress().rows_scanned)
     });
@@ -261,6 +295,7 @@ fn add_clustered(
     open: &Arc<OpenDatabase>,
     table: &Arc<TableDef>,
     index: &NewIndex,
+    max_dop: i16,
 ) -> Result<AddedIndex, Failure> {
     let name = index_name(&table.name, index, table.id, 1);
     check_index_name(table, &name)?;
@@ -268,7 +303,7 @@ fn add_clustered(
     let mut altered = (**table).clone();
     altered.indexes[0] = index.definition(IndexId(1), name.clone(), table.rows().tree);
     rebuild::enable(&mut altered, |_| true);
-    rebuild::refill(interpreter.session, open, table, altered, &[IndexId(1)], own)?;
+    rebuild::refill(interpreter.session, open, table, altered, (&[IndexId(1)], own, max_dop))?;
     Ok(AddedIndex { name, id: IndexId(1) })
 }
 
@@ -316,7 +351,7 @@ pub(crate) fn remove_index(
         // Rows of a disabled clustered index are those of the heap; its other indexes stay disabled.
         altered.indexes[0] = heap(table.rows().tree);
         altered.rows_disabled = false;
-        return rebuild::refill(interpreter.session, open, table, altered, &[IndexId(0)], None).map(drop).map_err(Failure::run);
+        return rebuild::refill(interpreter.session, open, table, altered, (&[IndexId(0)], None, 0)).map(drop).map_err(Failure::run);
     }
     let gone: Vec<TreeId> = altered.indexes.iter().filter(|index| index.id == id).map(|index| index.tree).collect();
     altered.indexes.retain(|index| index.id != id);

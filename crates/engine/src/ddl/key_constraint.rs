@@ -170,5 +170,5 @@ pub(crate) fn rebuild_table(
     if id.0 == 1 {
         change_options(&mut altered.indexes[0].options, options)?;
     }
-    rebuild::refill(interpreter.session, open, table, altered, &[id], None).map(drop).map_err(Failure::run)
+    rebuild::refill(interpreter.session, open, table, altered, (&[id], None, read.max_dop)).map(drop).map_err(Failure::run)
 }

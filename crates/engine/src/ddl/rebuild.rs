@@ -11,7 +11,7 @@
 //!
 //! Locks: the caller's Sch-M. Failure: 1505; storage's.
 
-use crate::ddl::index::fill;
+use crate::ddl::index::fill_by;
 use crate::ddl::{plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::session::state::SessionState;
@@ -50,8 +50,7 @@ pub(crate) fn refill(
     open: &Arc<OpenDatabase>,
     table: &Arc<TableDef>,
     mut altered: TableDef,
-    ids: &[IndexId],
-    filegroup: Option<u16>,
+    (ids, filegroup, max_dop): (&[IndexId], Option<u16>, i16),
 ) -> Result<Arc<TableDef>, SqlError> {
     let moves_rows = ids.contains(&altered.rows().id);
     let moves_all = moves_rows && moves_locators(table, &altered);
@@ -68,7 +67,7 @@ pub(crate) fn refill(
     for at in &positions {
         // The rows come first: the others' entries end in their keys.
         let source = if *at > 0 && moves_rows { &altered } else { table };
-        let rows = fill(session, open, source, &altered, *at)?;
+        let rows = fill_by(session, open, source, &altered, *at, max_dop)?;
         if *at == 0 && is_numbered(&altered) {
             let raised = open.counters.raise_row_number(open, table.id, rows + 1);
             raised.map_err(|error| session.storage_failure(open.id, error))?;

@@ -18,6 +18,7 @@ mod histories;
 mod index_statements;
 mod index_stops;
 mod locking;
+mod log_size;
 mod nonsense;
 mod resumable;
 mod script;
