@@ -12,7 +12,8 @@ use thawdb_storage::TreeId;
 
 /// Format of all records of this version.
 pub(crate) const RECORD_VERSION: u8 = 1;
-/// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION.
+/// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION. 3: computed columns;
+/// disabled indexes; of an index operation what it makes.
 pub(crate) const TABLE_VERSION: u8 = 3;
 
 /// A schema.
@@ -321,7 +322,10 @@ pub(crate) fn write_table(table: &TableDef) -> Vec<u8> {
     for index in &table.indexes {
         write_index(&mut w, index);
     }
-    w.u8(table.lock_escalation as u8);
+    w.u8(table.lock_escalation as u8).flag(table.rows_disabled).count(table.disabled.len());
+    for index in &table.disabled {
+        write_index(&mut w, index);
+    }
     w.finish()
 }
 
@@ -333,6 +337,10 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
     let columns = r.list(|r| read_column(r, computed))?;
     let indexes = r.list(read_index)?;
     let lock_escalation = if r.version() > 1 { read_escalation(&mut r)? } else { LockEscalation::default() };
+    let (mut rows_disabled, mut disabled) = (false, Vec::new());
+    if r.version() > 2 {
+        (rows_disabled, disabled) = (r.flag()?, r.list(read_index)?);
+    }
     r.finish()?;
     let schema_name = schemas.get(&schema.0).ok_or_else(|| RecordError(format!("table {} is of unknown schema {}", id.0, schema.0)))?;
     let filtered = |index: &IndexDef| index.filter.iter().flat_map(|filter| filter.columns()).all(|c| c < columns.len());
@@ -340,7 +348,7 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
         let mut listed = index.keys.iter().map(|k| k.column_index).chain(index.included.iter().copied());
         listed.all(|c| c < columns.len()) && filtered(index)
     };
-    if indexes.is_empty() || !indexes.iter().all(in_range) {
+    if indexes.is_empty() || !indexes.iter().chain(&disabled).all(in_range) {
         return Err(RecordError(format!("table {} has indexes that do not fit its columns", id.0)));
     }
     Ok(TableDef {
@@ -351,6 +359,8 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
         name,
         columns,
         indexes,
+        disabled,
+        rows_disabled,
         building: None,
         lock_escalation,
         created,
@@ -416,6 +426,8 @@ mod tests {
             name: "t".into(),
             columns: vec![column(1), column(2)],
             indexes: vec![heap, filtered],
+            disabled: Vec::new(),
+            rows_disabled: false,
             building: None,
             lock_escalation: LockEscalation::Auto,
             created: 1,

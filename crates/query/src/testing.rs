@@ -222,6 +222,8 @@ pub(crate) fn table(name: &str, columns: &[(&str, SqlType, bool)]) -> TableDef {
         columns: columns.iter().enumerate().map(column).collect(),
         indexes: vec![index(0, &[], false)],
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: 0,
         modified: 0,

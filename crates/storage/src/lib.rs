@@ -8,6 +8,7 @@ mod bulk;
 pub mod check;
 pub mod checkpoint;
 mod cleaner;
+mod compaction;
 mod database;
 pub mod error;
 #[cfg(test)]
@@ -18,8 +19,8 @@ mod large;
 mod locked_scan;
 pub mod locks;
 pub mod log;
-pub mod memory;
 mod look;
+pub mod memory;
 pub mod mini;
 pub mod page;
 pub mod page_reads;

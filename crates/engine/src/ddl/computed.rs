@@ -35,6 +35,8 @@ fn provisional(session: &SessionState, name: &str, columns: &[ColumnDef]) -> Arc
         name: name.to_owned(),
         columns: columns.to_vec(),
         indexes: Vec::new(),
+        rows_disabled: false,
+        disabled: Vec::new(),
         lock_escalation: LockEscalation::default(),
         building: None,
         created: 0,

@@ -320,6 +320,8 @@ pub(crate) fn build(
         columns: new.columns.clone(),
         indexes,
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: now,
         modified: now,

@@ -160,6 +160,8 @@ pub(crate) fn outline(session: &SessionState, of: ObjectId) -> Option<Arc<TableD
         name: object.name.clone(),
         columns: object.columns.clone(),
         indexes: vec![crate::ddl::table::heap(thawdb_storage::TreeId(0))],
+        rows_disabled: false,
+        disabled: Vec::new(),
         lock_escalation: thawdb_catalog::LockEscalation::default(),
         building: None,
         created: object.created,

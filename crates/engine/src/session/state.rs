@@ -270,10 +270,29 @@ impl SessionState {
 
     /// Takes an object lock; `for_statement` gives it back when the statement ends, otherwise the transaction's end does.
     pub(crate) fn lock(&mut self, resource: Resource, mode: LockMode, for_statement: bool) -> Result<(), SqlError> {
-        let timeout = self.lock_timeout();
+        self.lock_waiting(resource, mode, for_statement, (self.lock_timeout(), false))
+    }
+
+    /// Takes an object lock to the end of the transaction, or 1222 after `longest`; others pass by meanwhile.
+    pub(crate) fn lock_at_low_priority(&mut self, resource: Resource, mode: LockMode, longest: Duration) -> Result<(), SqlError> {
+        self.lock_waiting(resource, mode, false, (Some(longest), true))
+    }
+
+    fn lock_waiting(
+        &mut self,
+        resource: Resource,
+        mode: LockMode,
+        for_statement: bool,
+        (timeout, low_priority): (Option<Duration>, bool),
+    ) -> Result<(), SqlError> {
         let cancel = self.cancel.clone();
-        let wait =
-            LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: self.transactions.cost() };
+        let wait = LockWait {
+            timeout,
+            cancel: Some(&cancel),
+            deadlock_priority: self.options.deadlock_priority,
+            cost: self.transactions.cost(),
+            low_priority,
+        };
         let newly = self.owner.held(resource).is_none();
         let id = self.ticket.id;
         self.engine.locks.acquire(&mut self.owner, resource, mode, wait).map_err(|error| match error {

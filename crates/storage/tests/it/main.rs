@@ -1,6 +1,7 @@
 //! Storage from outside: what its doors promise, checked against models.
 
 mod bulk;
+mod compaction;
 mod crash;
 mod damage;
 mod faults;
