@@ -57,6 +57,11 @@ pub trait StatementHost: SessionInfo {
     fn set_last_identity(&mut self, value: i64);
     /// Hands out `count` row numbers for heaps and non-unique clustered indexes.
     fn next_row_number(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<u64, SqlError>;
+    /// Hands out `count` values of a database's rowversion; the first is returned.
+    fn next_row_version(&mut self, database: DatabaseId, count: u64) -> Result<u64, SqlError> {
+        let (_, _) = (database, count);
+        Err(thawdb_types::message(8624, &[]))
+    }
     /// Whether SET IDENTITY_INSERT is ON for the table.
     fn identity_insert(&self, database: DatabaseId, table: ObjectId) -> bool;
     /// Fails if the statement has been cancelled (attention, KILL, timeout).

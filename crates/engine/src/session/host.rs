@@ -105,6 +105,15 @@ impl StatementHost for SessionState {
         open.counters.next_row_number(&open, table, count).map_err(|error| self.storage_failure(database, error))
     }
 
+    fn next_row_version(&mut self, database: DatabaseId, count: u64) -> Result<u64, SqlError> {
+        let open = self.storage_of(database)?;
+        let first = open
+            .counters
+            .next_row_number(&open, crate::instance::counters::ROW_VERSIONS, count)
+            .map_err(|error| self.storage_failure(database, error))?;
+        Ok(first + crate::instance::counters::ROW_VERSION_FIRST)
+    }
+
     fn identity_insert(&self, database: DatabaseId, table: ObjectId) -> bool {
         self.options.identity_insert == Some((database, table))
     }

@@ -1,10 +1,12 @@
 //! Storage from outside: what its doors promise, checked against models.
 
 mod bulk;
+mod compaction;
 mod crash;
 mod damage;
 mod faults;
 mod large;
+mod look;
 mod model;
 mod read_ahead;
 mod rollback;
