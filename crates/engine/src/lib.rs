@@ -14,7 +14,6 @@ mod ddl;
 mod engine_clock;
 mod instance;
 mod messages;
-mod messages_files;
 mod observed;
 mod procedures;
 mod rows;

@@ -8,8 +8,10 @@
 //! when the process ends never was: its pages are allocated in the group that makes them reachable.
 //!
 //! Invariants: 1. keys rise strictly (`push`). 2. The undo log says from which key on the tree is to be cut before the
-//! first leaf is hung (`hang`). 3. Batches are hung in order, each after it is written (`land_oldest`). 4. Dropped
+//! first leaf is hung (`begin`). 3. Batches are hung in order, each after it is written (`land_oldest`). 4. Dropped
 //! without `finish`, everything appended is cut off again ([`BulkAppender`]); a [`BulkAppend`] leaves that to its caller.
+//! Under SIMPLE and BULK_LOGGED long batches are forced to the device before they are hung, and the log has their making
+//! only ([`crate::store::bulk_pages`]).
 //! Cost: constant per row; a leaf is laid out once, packed once and written once.
 //! Failure: `LogFull` and `FileFull` leave whole batches hung; the caller rolls back to its savepoint.
 
@@ -42,6 +44,8 @@ const BATCHES_MAX: usize = 4;
 /// References to large parts after which a batch ends: each is named in its group, which a small log must take.
 const BATCH_PARTS_BYTES: usize = 16 << 10;
 const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
+/// A batch of fewer leaves is logged whatever the recovery model: a sync of its own costs more than its log.
+const FORCED_LEAVES_MIN: usize = 32;
 /// Log that cutting one batch off again takes: its separators, and a bit for each page.
 const UNDO_BYTES: u64 = 8192;
 
@@ -130,6 +134,9 @@ struct Flight {
     leaves: Vec<NewLeaf>,
     /// References to the large parts of its rows: loose until it is hung.
     parts: Vec<u8>,
+    /// The transaction it belongs to, and the tree's place there.
+    me: TxnId,
+    place: usize,
 }
 
 /// An append at work, between calls with its transaction. It must be finished; dropped or failed, its caller rolls back
@@ -137,6 +144,7 @@ struct Flight {
 pub struct BulkAppend {
     database: Arc<Database>,
     place: usize,
+    mode: LockMode,
     tree: TreeId,
     me: TxnId,
     /// The transaction and its present command.
@@ -155,8 +163,17 @@ pub struct BulkAppend {
     /// The page after which the next batch will hang, once the first has begun.
     after: Option<Option<PageId>>,
     hung: bool,
-    forced: bool,
+    forced: Forced,
     leaves_hung: u64,
+}
+
+/// Which batches are forced to the device and not logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forced {
+    Never,
+    /// Those long enough: the recovery model allows it.
+    Long,
+    Always,
 }
 
 /// Fills a tree in key order beyond every key it has, whole leaves at a time.
@@ -211,6 +228,7 @@ impl Txn {
         Ok(BulkAppend {
             database: self.database.clone(),
             place,
+            mode,
             tree,
             me,
             writer,
@@ -225,7 +243,7 @@ impl Txn {
             flights: VecDeque::new(),
             after: None,
             hung: false,
-            forced: false,
+            forced: if self.database.store.logs_bulk_work_by_extent() { Forced::Long } else { Forced::Never },
             leaves_hung: 0,
         })
     }
@@ -276,7 +294,7 @@ impl BulkAppend {
     /// Leaves the rows out of the log: their pages are on the device before they are part of the tree, and a log backup
     /// does not have them. For what can be made again: sorted runs.
     pub fn force_pages(&mut self) {
-        self.forced = true;
+        self.forced = Forced::Always;
     }
 
     /// Leaves that are part of the tree.
@@ -301,6 +319,27 @@ impl BulkAppend {
                 return Err(error);
             }
             assert!(self.leaf.push(key, &large, row.inline, self.leaf_body_bytes), "an empty leaf has room for any row");
+        }
+        Ok(())
+    }
+
+    /// Goes on within another transaction, whose rows come behind those of the transaction before; that one has sent all
+    /// it pushed, and lands it with [`Self::land_all`] before this one does.
+    pub fn go_on_in(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        assert!(self.leaf.entries.is_empty() && self.separators.is_empty(), "a transaction sends its rows before another goes on");
+        self.me = txn.ensure_id()?;
+        self.place = txn.open_tree(self.tree, self.mode)?;
+        self.writer = txn.writer(self.me);
+        self.above = self.leaf_before.clone();
+        self.hung = false;
+        Ok(())
+    }
+
+    /// Makes everything that `txn` has sent part of the tree.
+    pub fn land_all(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        let me = txn.ensure_id()?;
+        while self.flights.front().is_some_and(|flight| flight.me == me) {
+            self.land_oldest(txn)?;
         }
         Ok(())
     }
@@ -344,7 +383,8 @@ impl BulkAppend {
         // A long append must not wait for the background to make room in the log.
         database.store.keep_up()?;
         txn.reserve.grow(&database, UNDO_BYTES)?;
-        while self.flights.len() >= BATCHES_MAX {
+        // Those of a transaction before are for it to land.
+        while self.flights.len() >= BATCHES_MAX && self.flights.front().is_some_and(|flight| flight.me == self.me) {
             self.land_oldest(txn)?;
         }
         let info = txn.trees[self.place].info.clone();
@@ -359,10 +399,15 @@ impl BulkAppend {
         let separators = std::mem::take(&mut self.separators);
         let leaves = ids.iter().zip(separators).map(|(page, separator)| NewLeaf { page: *page, separator }).collect();
         self.after = Some(ids.last().copied());
-        match database.store.start_new_pages(ids, buffer, self.me, self.forced) {
+        let forced = match self.forced {
+            Forced::Never => false,
+            Forced::Long => count >= FORCED_LEAVES_MIN,
+            Forced::Always => true,
+        };
+        match database.store.start_new_pages(ids, buffer, self.me, forced) {
             Ok(batch) => {
                 let parts = std::mem::take(&mut self.parts);
-                self.flights.push_back(Flight { batch, reserved, after, leaves, parts });
+                self.flights.push_back(Flight { batch, reserved, after, leaves, parts, me: self.me, place: self.place });
                 Ok(())
             }
             Err(error) => {
@@ -374,12 +419,12 @@ impl BulkAppend {
 
     /// The page after which this batch will hang. Before the first, a root that is a leaf with rows hands them down.
     fn begin(&mut self, txn: &mut Txn, info: &TreeInfo) -> Result<Option<PageId>, StorageError> {
-        if let Some(after) = self.after {
-            return Ok(after);
-        }
         if !self.hung {
             txn.undo.appended(self.tree, self.above.as_deref());
             self.hung = true;
+        }
+        if let Some(after) = self.after {
+            return Ok(after);
         }
         let database = self.database.clone();
         let tree = Tree { store: &database.store, info, author: self.me, finishing: false };
@@ -402,14 +447,14 @@ impl BulkAppend {
                 return Err(error);
             }
         }
-        let known = &mut txn.trees[self.place];
-        let tree = Tree { store: &database.store, info: &known.info, author: self.me, finishing: false };
-        let mut mini = Mini::begin(&database.store, self.me);
+        let known = &mut txn.trees[flight.place];
+        let tree = Tree { store: &database.store, info: &known.info, author: flight.me, finishing: false };
+        let mut mini = Mini::begin(&database.store, flight.me);
         mini.reserved = flight.reserved;
         mini.hold_parts(self.tree, &flight.parts);
         let hung = tree.hang_leaves(&mut mini, flight.after, &flight.leaves).and_then(|()| {
             if known.touch {
-                mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
+                mini.log_only(&TxnRecord::Touch(flight.me, self.tree).encode());
             }
             mini.commit()
         });

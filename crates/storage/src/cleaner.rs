@@ -240,31 +240,32 @@ pub(crate) fn each_leaf(
     }
 }
 
-/// Key, row and whether it is a ghost.
-type SettledEntry = (Vec<u8>, Vec<u8>, bool);
-
-/// Every entry of a tree whose writer has committed, ghosts included. For when nobody writes yet.
-pub(crate) fn settled_entries(database: &Database, info: &TreeInfo) -> Result<Vec<SettledEntry>, StorageError> {
-    entries_by_fate(database, info, |fate| fate == Fate::Committed)
+/// An entry as it lies in its leaf, and what became of who wrote it last.
+pub(crate) struct EntryByFate {
+    pub(crate) key: Vec<u8>,
+    pub(crate) row: Vec<u8>,
+    pub(crate) ghost: bool,
+    pub(crate) fate: Fate,
 }
 
-/// Every entry of a tree whose last writer met one of the fates that `wanted` takes, ghosts included.
-pub(crate) fn entries_by_fate(
-    database: &Database,
-    info: &TreeInfo,
-    wanted: impl Fn(Fate) -> bool,
-) -> Result<Vec<SettledEntry>, StorageError> {
+/// Every entry of a tree whose writer has committed, ghosts included. For when nobody writes yet.
+pub(crate) fn settled_entries(database: &Database, info: &TreeInfo) -> Result<Vec<EntryByFate>, StorageError> {
+    let mut entries = entries_by_fate(database, info)?;
+    entries.retain(|entry| entry.fate == Fate::Committed);
+    Ok(entries)
+}
+
+/// Every entry of a tree, ghosts included.
+pub(crate) fn entries_by_fate(database: &Database, info: &TreeInfo) -> Result<Vec<EntryByFate>, StorageError> {
     let mut entries = Vec::new();
     each_leaf(database, info, None, &mut |page| {
         let leaf = Slotted(page);
         for slot in 0..leaf.len() {
             let entry = leaf.entry(slot);
-            let version = Version::of(&entry, header::creator_number(page));
-            if wanted(database.commits.fate(version.writer)) {
-                let mut key = Vec::new();
-                leaf.key(slot, &mut key);
-                entries.push((key, entry.payload.to_vec(), entry.ghost));
-            }
+            let fate = database.commits.fate(Version::of(&entry, header::creator_number(page)).writer);
+            let mut key = Vec::new();
+            leaf.key(slot, &mut key);
+            entries.push(EntryByFate { key, row: entry.payload.to_vec(), ghost: entry.ghost, fate });
         }
         Ok(true)
     })?;

@@ -187,7 +187,7 @@ impl Database {
     /// Takes over what is left from before: version segments, and trees that were dropped and not freed yet.
     fn inherit(&self) -> Result<(), StorageError> {
         let mut segments = Vec::new();
-        for (key, row, ghost) in crate::cleaner::settled_entries(self, &self.units)? {
+        for crate::cleaner::EntryByFate { key, row, ghost, .. } in crate::cleaner::settled_entries(self, &self.units)? {
             let info = TreeInfo::decode(&key, &row)?;
             match (info.kind, ghost) {
                 (UnitKind::Versions, false) => segments.push(Segment::new(info.id, info.unit)),

@@ -19,6 +19,7 @@ mod locked_scan;
 pub mod locks;
 pub mod log;
 mod look;
+pub mod memory;
 pub mod mini;
 pub mod page;
 pub mod page_reads;

@@ -16,13 +16,14 @@
 //! Locks: table, then keys, never under a latch. Latches: one leaf at a time, shared. Failure: as of `locks`, and `Damage`
 //! as met; `SnapshotConflict` for a row that the transaction's snapshot does not see.
 
-use crate::btree::{Seek, Tree};
+use crate::btree::Tree;
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
 use crate::locks::LockMode;
-use crate::page::{PageBytes, PageType, Slotted, header};
+use crate::page::{PageBytes, Slotted, header};
 use crate::row_block::RowBlock;
+use crate::scan::position::{Position, Sideways};
 use crate::spec::{KeyRange, ScanDirection};
 use crate::txn::Txn;
 use crate::txn_locks::ReadLocks;
@@ -48,11 +49,8 @@ pub struct LockedRows {
 pub struct LockingScan {
     database: Arc<Database>,
     tree: Arc<TreeInfo>,
-    range: KeyRange,
-    direction: ScanDirection,
+    position: Position,
     locks: ReadLocks,
-    /// Everything up to and with it has been dealt with.
-    after: Option<Vec<u8>>,
     done: bool,
     /// The gap beyond the range's upper end is still to be locked (scans that fall).
     gap_above: bool,
@@ -118,10 +116,8 @@ impl Txn {
         Ok(LockingScan {
             database: self.database.clone(),
             tree: self.trees[place].info.clone(),
-            range,
-            direction,
+            position: Position::new(range, direction),
             locks,
-            after: None,
             done: false,
             gap_above: locks.ranges && direction == ScanDirection::Backward,
             fresh: BTreeSet::new(),
@@ -203,7 +199,7 @@ impl LockingScan {
 
     /// Locks the first key beyond the range.
     fn lock_gap_above(&self, txn: &mut Txn) -> Result<(), StorageError> {
-        let beyond = match &self.range.end {
+        let beyond = match &self.position.range.end {
             Bound::Unbounded => {
                 let place = txn.known_tree(self.tree.id)?;
                 return txn.lock_for_read(place, None, &self.locks).map(drop);
@@ -233,12 +229,12 @@ impl LockingScan {
             let key = leaves.key(slot);
             if is_open {
                 if !txn.wait_for_writer(place, &key, &self.locks)? {
-                    self.after = Some(key);
+                    self.position.after = Some(key);
                 }
                 return Ok(rows);
             }
             self.list(&mut rows, slot, &view)?;
-            self.after = Some(key);
+            self.position.after = Some(key);
             if rows.block.len() >= rows_max {
                 return Ok(rows);
             }
@@ -275,7 +271,7 @@ impl LockingScan {
             }
         }
         let to_end = all && leaves.at_end;
-        if to_end && self.locks.ranges && self.direction == ScanDirection::Forward {
+        if to_end && self.locks.ranges && self.position.is_forward() {
             let beyond = (leaves.slots.end < leaf.len()).then(|| leaves.key(leaves.slots.end));
             waited |= txn.lock_for_read(place, beyond.as_deref(), &self.locks)?.is_some_and(|lock| lock.waited);
         }
@@ -285,7 +281,7 @@ impl LockingScan {
         }
         let rows = self.list_locked(txn, &leaves, &chosen)?;
         if let Some(slot) = last {
-            self.after = Some(leaves.key(slot));
+            self.position.after = Some(leaves.key(slot));
         }
         self.done = to_end;
         Ok(Some(rows))
@@ -325,7 +321,7 @@ impl LockingScan {
     }
 
     fn in_order(&self, slots: &Range<usize>) -> Box<dyn Iterator<Item = usize>> {
-        match self.direction {
+        match self.position.direction {
             ScanDirection::Forward => Box::new(slots.clone()),
             ScanDirection::Backward => Box::new(slots.clone().rev()),
         }
@@ -337,69 +333,33 @@ impl LockingScan {
 
     /// Copies leaves until one has a slot within the range and beyond what was dealt with, or the range has ended.
     fn load(&self) -> Result<Leaves, StorageError> {
-        let forward = self.direction == ScanDirection::Forward;
         let tree = Tree { store: &self.database.store, info: &self.tree, author: TxnId(0), finishing: false };
-        'descend: loop {
-            let mut pages = vec![Box::new(*tree.leaf_for_read(self.seek(), &mut |_, _| {})?)];
+        let mut sideways = Sideways::new();
+        loop {
+            let mut pages = vec![Box::new(*tree.leaf_for_read(self.position.seek(), &mut |_, _| {})?)];
             loop {
                 let page = pages.last().expect("one was pushed");
-                let slots = self.slots_inside(page);
-                let beside = if forward { header::right(page) } else { header::left(page) };
-                let range_ends = if forward { slots.end < Slotted(page).len() } else { slots.start > 0 };
-                let at_end = range_ends || beside == PageId::NONE;
+                let slots = self.position.slots_inside(page);
+                let beside = self.position.beside(page);
+                let at_end = self.position.ends_in(page, &slots) || beside == PageId::NONE;
                 if at_end || !slots.is_empty() {
                     return Ok(Leaves { pages, slots, at_end });
                 }
                 let here = header::page_id(page);
-                let next = Box::new(*self.database.store.read(beside)?);
-                let back = if forward { header::left(&next) } else { header::right(&next) };
-                if back != here || header::tree(&next) != self.tree.id || header::page_type(&next) != Some(PageType::Leaf) {
-                    continue 'descend;
+                match self.step(here, beside) {
+                    Ok(Some(next)) if sideways.stepped(beside) => pages.push(next),
+                    Ok(_) => break sideways.failed(here, beside, None)?,
+                    // A page that was freed meanwhile may even be unreadable: then the descent finds the way.
+                    Err(error) => break sideways.failed(here, beside, Some(error))?,
                 }
-                pages.push(next);
             }
         }
     }
 
-    fn seek(&self) -> Seek<'_> {
-        match (&self.after, self.direction) {
-            (Some(key), ScanDirection::Forward) => Seek::Key(key),
-            (Some(key), ScanDirection::Backward) => Seek::Before(key),
-            (None, ScanDirection::Forward) => match &self.range.start {
-                Bound::Included(key) | Bound::Excluded(key) => Seek::Key(key),
-                Bound::Unbounded => Seek::First,
-            },
-            (None, ScanDirection::Backward) => match &self.range.end {
-                Bound::Included(key) => Seek::Key(key),
-                Bound::Excluded(key) => Seek::Before(key),
-                Bound::Unbounded => Seek::Last,
-            },
-        }
-    }
-
-    /// Slots within the range and beyond what was dealt with.
-    fn slots_inside(&self, page: &PageBytes) -> Range<usize> {
-        let leaf = Slotted(page);
-        let from = |key: &[u8], excluded: bool| match leaf.search(key) {
-            Ok(slot) => slot + usize::from(excluded),
-            Err(slot) => slot,
-        };
-        let mut start = match &self.range.start {
-            Bound::Included(key) => from(key, false),
-            Bound::Excluded(key) => from(key, true),
-            Bound::Unbounded => 0,
-        };
-        let mut end = match &self.range.end {
-            Bound::Included(key) => from(key, true),
-            Bound::Excluded(key) => from(key, false),
-            Bound::Unbounded => leaf.len(),
-        };
-        match (&self.after, self.direction) {
-            (Some(key), ScanDirection::Forward) => start = start.max(from(key, true)),
-            (Some(key), ScanDirection::Backward) => end = end.min(from(key, false)),
-            (None, _) => {}
-        }
-        start..end.max(start)
+    /// A copy of the leaf beside `here`, if it still is beside it.
+    fn step(&self, here: PageId, beside: PageId) -> Result<Option<Box<PageBytes>>, StorageError> {
+        let next = self.database.store.read(beside)?;
+        Ok(self.position.follows(&next, self.tree.id, here).then(|| Box::new(*next)))
     }
 }
 

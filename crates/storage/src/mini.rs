@@ -208,15 +208,29 @@ impl<'s> Mini<'s> {
         Ok(self.push(page, write))
     }
 
-    fn satisfy(&self, unit: Unit, need: Need) -> Result<(), StorageError> {
-        if matches!(need, Need::Iam { .. }) && self.units_made.contains(&unit) {
-            // Its IAM page is latched here, so its chain cannot grow now; the first interval was chosen for its room.
-            let filegroup = self.store.space.iams(unit).map_or(1, |(filegroup, _)| filegroup);
-            return Err(StorageError::FileFull { filegroup, tree: TreeId(0) });
+    fn satisfy(&mut self, unit: Unit, need: Need) -> Result<(), StorageError> {
+        if let Need::Iam { file, interval } = need
+            && self.units_made.contains(&unit)
+        {
+            return self.extend_own_chain(unit, file, interval);
         }
         // The IAM page of a unit made here is latched here: nobody may read it to name its tree.
         let own = matches!(need, Need::Growth { .. }) && self.units_made.contains(&unit);
         self.store.satisfy(if own { SYSTEM_UNIT } else { unit }, need)
+    }
+
+    /// Adds an IAM page to a unit made here, whose last one is latched here: the file that was chosen for its room has been
+    /// filled meanwhile, by its own IAM page perhaps.
+    fn extend_own_chain(&mut self, unit: Unit, file: u16, interval: u32) -> Result<(), StorageError> {
+        let (filegroup, mut iams) = self.store.space.iams(unit).ok_or_else(|| StorageError::Bug("a unit vanished".into()))?;
+        let last = self.latch(iams.last().expect("a unit has an IAM page").page)?;
+        let bytes = self.page(last);
+        let (tree, object_id, index_id) = (header::tree(bytes), header::object_id(bytes), header::index_id(bytes));
+        let page = self.make_iam(UnitSpec { tree, object_id, index_id, filegroup }, file, interval)?;
+        self.apply(last, PageOp::SetRight(page))?;
+        iams.push(crate::space::Iam { page, file, interval });
+        self.store.space.set_unit(unit, filegroup, iams, true);
+        Ok(())
     }
 
     /// Gives a page of `unit` back; others get it after the commit.

@@ -148,24 +148,31 @@ pub(crate) fn pages_of(store: &Store, unit: Unit) -> Result<Vec<PageId>, Storage
     let mut pages = Vec::new();
     let mut next = unit.0;
     while next != PageId::NONE {
-        let iam = *store.read(next)?;
-        if header::page_type(&iam) != Some(PageType::Iam) {
-            return Err(crate::page::checksum::damage(next, "no IAM page in a chain of them".into()));
-        }
-        let facts = IamFacts::decode(&iam);
-        let bits = map_bits(&iam);
-        let first = facts.interval * INTERVAL_EXTENTS;
-        for bit in (0..INTERVAL_EXTENTS).filter(|bit| bits[*bit as usize / 64] & (1 << (bit % 64)) != 0) {
-            let start = layout::page_of(first + bit);
-            let (map, byte) = layout::pfs(start);
-            let used = used_pages(&*store.read(PageId { file: facts.file, page: map })?, byte);
-            pages.extend(
-                (0..EXTENT_PAGES).filter(|page| used & (1 << page) != 0).map(|page| PageId { file: facts.file, page: start + page }),
-            );
-        }
-        next = header::right(&iam);
+        let (mapped, after) = pages_of_map(store, next)?;
+        pages.extend(mapped);
+        next = after;
     }
     Ok(pages)
+}
+
+/// The pages in use of the extents that one map has, and the next map of its chain.
+pub(crate) fn pages_of_map(store: &Store, map: PageId) -> Result<(Vec<PageId>, PageId), StorageError> {
+    let iam = *store.read(map)?;
+    if header::page_type(&iam) != Some(PageType::Iam) {
+        return Err(crate::page::checksum::damage(map, "no IAM page in a chain of them".into()));
+    }
+    let facts = IamFacts::decode(&iam);
+    let bits = map_bits(&iam);
+    let first = facts.interval * INTERVAL_EXTENTS;
+    let mut pages = Vec::new();
+    for bit in (0..INTERVAL_EXTENTS).filter(|bit| bits[*bit as usize / 64] & (1 << (bit % 64)) != 0) {
+        let start = layout::page_of(first + bit);
+        let (map, byte) = layout::pfs(start);
+        let used = used_pages(&*store.read(PageId { file: facts.file, page: map })?, byte);
+        let taken = (0..EXTENT_PAGES).filter(|page| used & (1 << page) != 0);
+        pages.extend(taken.map(|page| PageId { file: facts.file, page: start + page }));
+    }
+    Ok((pages, header::right(&iam)))
 }
 
 #[cfg(test)]

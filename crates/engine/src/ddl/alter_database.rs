@@ -7,6 +7,7 @@ use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::views::databases::recovery;
+use thawdb_catalog::DatabaseRecord;
 use thawdb_storage::StorageError;
 use thawdb_storage::log::RecoveryModel;
 use thawdb_tsql::ast::{AlterDatabase, AlterDatabaseAction, OptionItem, OptionValue};
@@ -41,6 +42,10 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("RECURSIVE_TRIGGERS", &["OFF"]),
     ("TRUSTWORTHY", &["OFF"]),
 ];
+
+const TARGET_RECOVERY_TIME: &str = "TARGET_RECOVERY_TIME";
+/// The target of new databases, SQL Server's own since 2016.
+const TARGET_RECOVERY_S: u32 = 60;
 
 /// Compatibility levels of SQL Server 2022.
 const COMPATIBILITY_LEVELS: [i64; 7] = [100, 110, 120, 130, 140, 150, 160];
@@ -86,8 +91,9 @@ pub(crate) fn alter_database(interpreter: &mut Interpreter<'_, '_>, node: &Alter
     }
 }
 
-/// Makes storage keep to the recovery model that is recorded.
+/// Makes storage keep to the recovery model and the target of recovery that are recorded.
 pub(crate) fn apply_recovery(open: &OpenDatabase) -> Result<(), StorageError> {
+    open.storage.store().set_target_recovery_s(target_recovery_s(&open.record()));
     let model = match recovery(&open.record()).0 {
         1 => RecoveryModel::Full,
         2 => RecoveryModel::BulkLogged,
@@ -98,6 +104,9 @@ pub(crate) fn apply_recovery(open: &OpenDatabase) -> Result<(), StorageError> {
 
 fn setting(interpreter: &mut Interpreter<'_, '_>, option: &OptionItem) -> Result<(String, String), Failure> {
     let line = option.span.line;
+    if option.name == TARGET_RECOVERY_TIME {
+        return target_recovery_setting(interpreter, option);
+    }
     let value = match &option.value {
         OptionValue::Switch(true) => "ON".to_owned(),
         OptionValue::Switch(false) => "OFF".to_owned(),
@@ -124,6 +133,28 @@ fn setting(interpreter: &mut Interpreter<'_, '_>, option: &OptionItem) -> Result
         }
     };
     Ok(recorded)
+}
+
+/// `TARGET_RECOVERY_TIME = n {SECONDS | MINUTES}`, recorded in seconds.
+fn target_recovery_setting(interpreter: &mut Interpreter<'_, '_>, option: &OptionItem) -> Result<(String, String), Failure> {
+    let line = option.span.line;
+    let refused = |value: &str| Failure::from(refusal(TARGET_RECOVERY_TIME, value).at_line(line));
+    let OptionValue::Quantity(number, unit) = &option.value else { return Err(refused("")) };
+    let number = interpreter.int_value(number)?.unwrap_or(-1);
+    let seconds = match unit.as_str() {
+        "SECONDS" => Some(number),
+        "MINUTES" => number.checked_mul(60),
+        _ => None,
+    };
+    let seconds = seconds.and_then(|seconds| i32::try_from(seconds).ok()).filter(|seconds| *seconds >= 0);
+    let seconds = seconds.ok_or_else(|| refused(&format!("{number} {unit}")))?;
+    Ok((TARGET_RECOVERY_TIME.to_owned(), seconds.to_string()))
+}
+
+/// sys.databases.target_recovery_time_in_seconds; 0 leaves the length of recovery to the log's size alone.
+pub(crate) fn target_recovery_s(record: &DatabaseRecord) -> u32 {
+    let recorded = record.properties.get(TARGET_RECOVERY_TIME).and_then(|seconds| seconds.parse().ok());
+    recorded.unwrap_or(TARGET_RECOVERY_S)
 }
 
 fn refusal(name: &str, value: &str) -> SqlError {

@@ -8,7 +8,6 @@ use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use crate::session::transaction::{DatabaseTxn, OnCommit};
-use thawdb_catalog::store::remove_counters;
 use thawdb_catalog::{ObjectKind, TableDef};
 use thawdb_tsql::ast::{DropKind, DropObject, ObjectName};
 use thawdb_types::SqlError;
@@ -107,12 +106,11 @@ fn drop_table(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, if_exist
     if dropped || if_exists { Ok(()) } else { Err(missing().into()) }
 }
 
-/// Drops a table's trees and counters with the transaction.
+/// Drops a table's trees with the transaction, and its counters once that has committed.
 pub(crate) fn drop_trees(open: &OpenDatabase, part: &mut DatabaseTxn, table: &TableDef) -> Result<(), SqlError> {
     for index in &table.indexes {
         part.txn.drop_tree(index.tree).map_err(plain_error(open))?;
     }
-    remove_counters(&mut part.txn, table.id).map_err(catalog_error(open))?;
     part.on_commit.push(OnCommit::Forget(table.id));
     Ok(())
 }

@@ -65,9 +65,28 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
         lock_for_change(this.session, &open, table.id)?;
         let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
         let index = new_index(this.session, &table, node)?;
-        add_index(this, &open, &table, &index).map(drop)
+        add_index_by(this, &open, &table, &index, options.max_dop).map(drop)
     })
 }
+
+/// Threads of an index operation: MAXDOP, or the server's setting where it says nothing; never more than there are
+/// processors.
+pub(crate) fn build_threads(session: &SessionState, max_dop: i16) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let asked = if max_dop > 0 { i64::from(max_dop) } else { crate::views::server::setting(session, MAX_DEGREE_OF_PARALLELISM) };
+    usize::try_from(asked).ok().filter(|asked| *asked > 0).map_or(processors, |asked| asked.min(processors))
+}
+
+/// Memory of an index operation: "index create memory" if it was set, else what any statement is granted.
+pub(crate) fn build_memory_bytes(session: &SessionState) -> usize {
+    let set_bytes = usize::try_from(crate::views::server::setting(session, INDEX_CREATE_MEMORY)).unwrap_or(0) << 10;
+    let granted = session.memory_grant_bytes();
+    if set_bytes == 0 { granted } else { set_bytes.min(granted) }
+}
+
+/// Numbers of settings in sys.configurations.
+const MAX_DEGREE_OF_PARALLELISM: i32 = 1539;
+const INDEX_CREATE_MEMORY: i32 = 1505;
 
 /// The number the next index of a table gets.
 pub(crate) fn next_index_id(table: &TableDef) -> IndexId {
@@ -90,6 +109,17 @@ pub(crate) fn add_index(
     table: &Arc<TableDef>,
     index: &NewIndex,
 ) -> Result<AddedIndex, Failure> {
+    add_index_by(interpreter, open, table, index, 0)
+}
+
+/// The same as MAXDOP says.
+fn add_index_by(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    index: &NewIndex,
+    max_dop: i16,
+) -> Result<AddedIndex, Failure> {
     let clustered = index.clustered == Some(true);
     if clustered && !table.rows().keys.is_empty() {
         let known = table.rows().name.as_deref().unwrap_or("");
@@ -108,7 +138,7 @@ pub(crate) fn add_index(
     altered.indexes.push(index.definition(id, name.clone(), tree));
     altered.modified = interpreter.session.engine.now_datetime();
     let altered = Arc::new(altered);
-    fill(interpreter.session, open, table, &altered, altered.indexes.len() - 1)?;
+    fill_by(interpreter.session, open, table, &altered, altered.indexes.len() - 1, max_dop)?;
     let definition = (*altered).clone();
     put_table(interpreter.session, open, definition, &[])?;
     Ok(AddedIndex { name, id })
@@ -122,8 +152,21 @@ pub(crate) fn fill(
     table: &Arc<TableDef>,
     position: usize,
 ) -> Result<u64, SqlError> {
+    fill_by(session, open, source, table, position, 0)
+}
+
+/// The same as MAXDOP says.
+pub(crate) fn fill_by(
+    session: &mut SessionState,
+    open: &Arc<OpenDatabase>,
+    source: &TableDef,
+    table: &Arc<TableDef>,
+    position: usize,
+    max_dop: i16,
+) -> Result<u64, SqlError> {
+    let threads = build_threads(session, max_dop);
     let options = IndexBuildOptions {
-        memory_bytes_max: session.memory_grant_bytes(),
+        memory_bytes_max: build_memory_bytes(session),
         temp_folder: session.temp_folder(),
         rows_expected: open.counters.rows_at_most(table.id),
     };
@@ -134,6 +177,7 @@ pub(crate) fn fill(
     let cancel = session.cancel.clone();
     let part = session.part(open.id)?;
     let built = IndexBuild::new(&env, source, table, position, view, options).and_then(|mut build| {
+        build.use_threads(threads)?;
         let check = &mut |_: &BuildProgress| cancel.check().map_err(|_| crate::storage_error::cancelled());
         build.run(&mut part.txn, check).map(|()| build.progress().rows_scanned)
     });

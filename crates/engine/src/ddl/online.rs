@@ -15,7 +15,7 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::index::{check_index_name, new_index, next_index_id};
+use crate::ddl::index::{build_memory_bytes, check_index_name, new_index, next_index_id};
 use crate::ddl::index_options::BuildOptions;
 use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
 use crate::ddl::table::filegroup_number;
@@ -28,20 +28,33 @@ use crate::session::state::SessionState;
 use std::sync::Arc;
 use std::time::Duration;
 use thawdb_catalog::{IndexDef, IndexJob, JobProgress, ObjectId, TableDef};
+use thawdb_device::BackgroundWork;
 use thawdb_maintain::{BuildError, OnlineBuild, OnlineOptions, Step};
 use thawdb_storage::TreeSpec;
 use thawdb_storage::locks::{LockMode, Party};
 use thawdb_tsql::ast::{CreateIndex, Span};
 use thawdb_types::SqlError;
 
-/// 10637 while an index operation goes on at a table.
-pub(crate) fn refuse_beside_job(session: &SessionState, open: &Arc<OpenDatabase>, table: ObjectId) -> Result<(), SqlError> {
+/// Rows of a chunk in a simulated world, whose tables have few: so that a build there has many chunks.
+const SIMULATED_REDONE_ROWS: usize = 60;
+
+/// 10637 while an index operation goes on at a table, which the caller has locked. One that nobody can take up again and
+/// that could not be taken back when it failed, because others used the table, is taken back now.
+pub(crate) fn refuse_beside_job(session: &mut SessionState, open: &Arc<OpenDatabase>, table: ObjectId) -> Result<(), SqlError> {
     let Some(catalog) = session.definitions(open.id) else { return Ok(()) };
-    if !catalog.jobs.contains_key(&table.0) {
-        return Ok(());
+    let Some(job) = catalog.jobs.get(&table.0).cloned() else { return Ok(()) };
+    if is_abandoned(open, &job) {
+        return take_back(session, open, &job);
     }
     let name = catalog.tables.tables.get(&table.0).map_or_else(String::new, |table| table.name.clone());
     Err(message(10637, &[&name, &table.0]))
+}
+
+/// Whether an operation has failed and nobody can take it up again.
+fn is_abandoned(open: &OpenDatabase, job: &IndexJob) -> bool {
+    let state = open.jobs.state(job.table);
+    // Before its work has begun it is not paused either.
+    !job.resumable && !state.running && state.paused.is_some()
 }
 
 /// The operation at a table.
@@ -68,7 +81,7 @@ pub(crate) fn create_index(
     if node.clustered == Some(true) {
         return Err(unsupported_option("ONLINE with CLUSTERED").into());
     }
-    if let Some(job) = job_of(interpreter.session, &open, table.id) {
+    if let Some(job) = job_of(interpreter.session, &open, table.id).filter(|job| !is_abandoned(&open, job)) {
         take_up_instead(interpreter, &open, &table, &job, node, options)?;
         return work(interpreter, &open, table.id, options.max_duration);
     }
@@ -197,7 +210,12 @@ fn run_chunks(
 ) -> Result<(), Failure> {
     let clock = interpreter.session.engine.config.env.clock.clone();
     let start_ns = clock.monotonic_ns();
-    let options = OnlineOptions { party: Some(Party::session(interpreter.session.ticket.id)), ..OnlineOptions::default() };
+    let party = Some(Party::session(interpreter.session.ticket.id));
+    let is_simulated = interpreter.session.engine.config.env.background == BackgroundWork::Stepped;
+    let redone_rows = if is_simulated { SIMULATED_REDONE_ROWS } else { OnlineOptions::default().redone_rows };
+    let (lock_timeout, cancel) = (interpreter.session.lock_timeout(), Some(interpreter.session.cancel.clone()));
+    let memory_bytes_max = build_memory_bytes(interpreter.session);
+    let options = OnlineOptions { redone_rows, party, lock_timeout, cancel, memory_bytes_max };
     let begun = OnlineBuild::begin(&open.storage, definition, job, options);
     let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;
     let stepped = step_on(interpreter, open, job, &mut build, runner, max_duration, start_ns);

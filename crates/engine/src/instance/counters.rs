@@ -8,6 +8,8 @@
 //! 1. A value is handed out only below the recorded limit (`CounterTable::reserve`), so none is handed out twice,
 //!    whatever transaction commits or rolls back.
 //! 2. The record of the limit is a transaction of its own whose commit precedes, in the log, every row that uses the block.
+//! 3. No transaction of a user holds a lock on a record: one that did would make `record` wait for the very session that
+//!    asks for a number. So what is dropped is forgotten after the commit ([`CounterTable::forget`]).
 //!
 //! Locks: COUNTER_LIST (rank 5) for the map only; a table's own COUNTERS (rank 1) across the write of its record.
 //! A crash skips at most a block, as SQL Server's identity cache does. tempdb records nothing.
@@ -16,7 +18,7 @@ use crate::instance::database::OpenDatabase;
 use crate::messages::message;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use thawdb_catalog::store::put_counters;
+use thawdb_catalog::store::{put_counters, remove_counters};
 use thawdb_catalog::{CatalogError, Counters, IdentityDef, ObjectId, SequenceDef};
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_storage::StorageError;
@@ -231,20 +233,33 @@ impl CounterTable {
         Some(counters.row_number_next.max(identities)).filter(|rows| *rows > 0)
     }
 
-    /// Starts the identity again at its seed (TRUNCATE) or at a value (DBCC CHECKIDENT RESEED).
+    /// Starts the identity again at its seed (TRUNCATE) or at a value (DBCC CHECKIDENT RESEED). It does so even where the
+    /// record fails: values then begin again now, and after a restart go on where they would have without.
     pub(crate) fn reset_identity(&self, database: &OpenDatabase, table: ObjectId, next: Option<i64>) -> Result<(), StorageError> {
         let counters = self.of(table);
         let mut counters = counters.lock();
-        self.record(database, table, Counters { row_number_next: counters.row_number_limit, identity_next: next })?;
+        let recorded = self.record(database, table, Counters { row_number_next: counters.row_number_limit, identity_next: next });
         counters.identity_next = next;
         counters.identity_limit = None;
         counters.last_identity = None;
-        Ok(())
+        recorded
     }
 
-    /// Forgets a dropped table.
-    pub(crate) fn forget(&self, table: ObjectId) {
-        self.tables.lock().remove(&table.0);
+    /// Forgets a dropped table. Ids are not given twice, so that a record which cannot be removed now is only in the way;
+    /// the next clean close removes it (`save_exact`).
+    pub(crate) fn forget(&self, database: &OpenDatabase, table: ObjectId) {
+        let is_known = self.tables.lock().contains_key(&table.0);
+        if is_known && (!self.persistent || self.remove_record(database, table).is_ok()) {
+            self.tables.lock().remove(&table.0);
+        }
+    }
+
+    fn remove_record(&self, database: &OpenDatabase, table: ObjectId) -> Result<(), StorageError> {
+        let mut txn = database.storage.begin();
+        // Nobody waits for it to be durable: a record that comes back with a crash is only in the way.
+        txn.set_delayed_durability(true);
+        remove_counters(&mut txn, table).map_err(storage_of)?;
+        txn.commit()
     }
 
     /// Records the exact next values: a clean start then skips none.
@@ -260,6 +275,8 @@ impl CounterTable {
             if known.tables.tables.contains_key(&table.0) || known.objects.contains_key(&table.0) {
                 let exact = Counters { row_number_next: counters.row_number_next, identity_next: counters.identity_next };
                 put_counters(&mut txn, table, exact).map_err(storage_of)?;
+            } else {
+                remove_counters(&mut txn, table).map_err(storage_of)?;
             }
             counters.row_number_limit = counters.row_number_next;
             counters.identity_limit = None;

@@ -220,7 +220,7 @@ impl SessionState {
     }
 
     /// SET LOCK_TIMEOUT as a wait.
-    fn lock_timeout(&self) -> Option<Duration> {
+    pub(crate) fn lock_timeout(&self) -> Option<Duration> {
         u64::try_from(self.options.lock_timeout_ms).ok().map(Duration::from_millis)
     }
 

@@ -216,9 +216,11 @@ impl Transactions {
             }
             for action in on_commit {
                 match action {
-                    OnCommit::Forget(table) => database.counters.forget(table),
+                    OnCommit::Forget(table) => database.counters.forget(&database, table),
                     OnCommit::ResetIdentity(table) => {
-                        database.counters.reset_identity(&database, table, None).map_err(|error| (database.clone(), error))?;
+                        // The transaction is committed, and must not be told to have failed: what cannot be recorded now
+                        // meets the next statement that records a block.
+                        let _recorded = database.counters.reset_identity(&database, table, None);
                     }
                 }
             }

@@ -146,6 +146,7 @@ fn row(record: &DatabaseRecord, open: bool, holdup: Option<LogHoldup>) -> Vec<Sc
     let allows_snapshot = record.id.0 < 5 || record.properties.get("ALLOW_SNAPSHOT_ISOLATION").is_some_and(|value| value == "ON");
     let (model, model_name) = recovery(record);
     let level = record.properties.get("COMPATIBILITY_LEVEL").and_then(|level| level.parse().ok()).unwrap_or(160);
+    let target = crate::ddl::alter_database::target_recovery_s(record);
     let (state, state_name) = if open { (0, "ONLINE") } else { (4, "SUSPECT") };
     let mut row = vec![
         text(record.name.clone()),
@@ -195,7 +196,7 @@ fn row(record: &DatabaseRecord, open: bool, holdup: Option<LogHoldup>) -> Vec<Sc
     let holdup = holdup.unwrap_or(LogHoldup::Nothing);
     row.extend([Scalar::Guid([0; 16]), no(), tiny(holdup.number()), text(holdup.name()), no(), no(), no(), no()]);
     row.extend([Scalar::Null, Scalar::Null, Scalar::Null, small(1033), text("us_english"), int(1033), text("English")]);
-    row.extend([Scalar::Null, Scalar::Null, Scalar::Null, tiny(0), text("NONE"), int(60)]);
+    row.extend([Scalar::Null, Scalar::Null, Scalar::Null, tiny(0), text("NONE"), int(target.cast_signed())]);
     let (durability, durability_name) = delayed_durability(record);
     row.extend([int(durability), text(durability_name)]);
     row.extend([no(), no(), no(), no(), bit(true), int(0), text("DATABASE_DEFAULT"), text(record.name.clone())]);

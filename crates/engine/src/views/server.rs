@@ -72,6 +72,7 @@ const CONFIGURATIONS: &[(i32, &str, i32, i32, &str, bool)] = &[
     (124, "default language", 0, 9999, "default language", false),
     (518, "show advanced options", 0, 1, "show advanced options", false),
     (1127, "two digit year cutoff", 1753, 9999, "two digit year cutoff", true),
+    (1505, "index create memory (KB)", 704, 2_147_483_647, "Memory for index create sorts (kBytes)", true),
     (1534, "user options", 0, 32_767, "user options", false),
     (1539, "max degree of parallelism", 0, 32_767, "maximum degree of parallelism", true),
     (1543, "min server memory (MB)", 0, 2_147_483_647, "Minimum size of server memory (MB)", true),
@@ -83,10 +84,15 @@ fn default_of(session: &SessionState, id: i32) -> i32 {
     match id {
         115 | 116 => 1,
         1127 => 2049,
-        1539 => 1,
         1544 => i32::try_from(session.engine.config.memory_bytes_max >> 20).unwrap_or(i32::MAX),
         _ => 0,
     }
+}
+
+/// The value of a setting that is in use.
+pub(crate) fn setting(session: &SessionState, id: i32) -> i64 {
+    let stored = session.engine.master.lock().settings.get(&id).copied();
+    stored.unwrap_or_else(|| i64::from(default_of(session, id)))
 }
 
 fn configurations(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {

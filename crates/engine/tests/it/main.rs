@@ -16,6 +16,7 @@ mod calls;
 mod engine;
 mod histories;
 mod locking;
+mod log_size;
 mod nonsense;
 mod point;
 mod resumable;

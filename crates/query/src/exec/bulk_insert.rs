@@ -82,7 +82,7 @@ impl BulkInsert {
         let was_empty = is_empty && target.table.building.is_none() && !writer.ignores_duplicates();
         let others = target.table.indexes.len() - 1;
         let memory_bytes_max = host.memory_grant_bytes() / others.max(1);
-        let options = SortOptions { memory_bytes_max, temp_folder: host.temp_folder(), stable: false };
+        let options = SortOptions { memory_bytes_max, temp_folder: host.temp_folder(), stable: false, ordered_bytes: 0 };
         let sorts =
             if was_empty { (0..others).map(|_| ExternalSort::new(host.env().clone(), options.clone())).collect() } else { Vec::new() };
         Ok(Self {

@@ -19,6 +19,7 @@
 mod append;
 mod compact;
 mod descend;
+mod divide;
 mod edit;
 mod merge;
 mod node;

@@ -3,12 +3,12 @@
 //! Every unit's extents are read from its IAM chain, the system's own included (IAM pages are its pages). An extent must
 //! have one owner and its GAM bit; a page in use by its PFS byte must have been reached, and the other way round.
 
-use super::{FindingKind, Findings, Reached};
+use super::{FindingKind, Findings, Reached, Units};
 use crate::database::Database;
 use crate::ids::{PageId, TreeId};
-use crate::page::{PageType, header};
+use crate::page::{PageBytes, PageType, header};
 use crate::space::layout::{self, EXTENT_PAGES, INTERVAL_EXTENTS, PRIMARY_EXTENTS};
-use crate::space::{SYSTEM_UNIT, Unit, map_bits};
+use crate::space::{Unit, map_bits};
 use crate::store::boot::IamFacts;
 use crate::units::TreeInfo;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,12 +24,12 @@ fn is_set(bits: &[u64], bit: u32) -> bool {
     bits[bit as usize / 64] & (1 << (bit % 64)) != 0
 }
 
-pub(super) fn check(database: &Database, units: &[TreeInfo], reached: &Reached, findings: &mut Findings) {
+pub(super) fn check(database: &Database, units: &Units, reached: &Reached, findings: &mut Findings) {
     let mut owners = Owners::default();
     let mut allocated = BTreeSet::new();
     // Trees with maps that cannot be read: nothing is said of their other pages.
     let mut unknown = BTreeSet::new();
-    for info in units {
+    for info in &units.here {
         for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
             own(database, unit, info.id, &mut owners, findings);
             match crate::units::pages_of(&database.store, unit) {
@@ -41,11 +41,21 @@ pub(super) fn check(database: &Database, units: &[TreeInfo], reached: &Reached, 
             }
         }
     }
-    own(database, SYSTEM_UNIT, TreeId(0), &mut owners, findings);
-    match crate::units::pages_of(&database.store, SYSTEM_UNIT) {
-        Ok(system) if unknown.is_empty() => check_iam_pages(&owners, &system.into_iter().collect(), findings),
-        Ok(_) => {}
-        Err(error) => findings.add(FindingKind::Map, None, SYSTEM_UNIT.0, None, error.to_string()),
+    own_gone(database, &units.gone, &mut owners, findings);
+    let mut system = BTreeSet::new();
+    let mut is_known = unknown.is_empty();
+    for map in system_maps(database) {
+        own_map(database, map, TreeId(0), &mut owners, findings);
+        match crate::units::pages_of_map(&database.store, map) {
+            Ok((pages, _)) => system.extend(pages),
+            Err(error) => {
+                is_known = false;
+                findings.add(FindingKind::Map, None, map, None, error.to_string());
+            }
+        }
+    }
+    if is_known {
+        check_iam_pages(&owners, &system, findings);
     }
     for page in allocated.iter().filter(|page| !reached.pages.contains_key(page)) {
         let tree = owners.extents.get(&(page.file, layout::extent_of(page.page))).copied();
@@ -62,11 +72,21 @@ fn check_iam_pages(owners: &Owners, system: &BTreeSet<PageId>, findings: &mut Fi
     for page in system.difference(&owners.iam_pages) {
         findings.add(FindingKind::Unreached, None, *page, None, "allocated as a map and part of no chain");
     }
-    for page in owners.iam_pages.difference(system).filter(|page| **page != SYSTEM_UNIT.0) {
+    for page in owners.iam_pages.difference(system) {
         findings.add(FindingKind::Unallocated, None, *page, None, "part of a chain of maps and not allocated");
     }
 }
 
+/// The system's own maps: not a chain, each has its place in an interval of a file.
+fn system_maps(database: &Database) -> Vec<PageId> {
+    let of_file = |number: u16, pages: u32| {
+        let intervals = (pages / EXTENT_PAGES).div_ceil(INTERVAL_EXTENTS);
+        (0..intervals).map(move |interval| PageId { file: number, page: layout::system_iam(interval) })
+    };
+    database.store.files().flat_map(|file| of_file(file.number, file.pages())).collect()
+}
+
+/// The extents of a unit, by its chain of maps.
 fn own(database: &Database, unit: Unit, tree: TreeId, owners: &mut Owners, findings: &mut Findings) {
     let mut next = unit.0;
     while next != PageId::NONE {
@@ -74,23 +94,40 @@ fn own(database: &Database, unit: Unit, tree: TreeId, owners: &mut Owners, findi
             findings.add(FindingKind::Shared, Some(tree), next, None, "part of two chains of maps, or of a circle");
             break;
         }
-        // A page that cannot be read is told by who asks for the unit's pages.
-        let Ok(page) = database.store.read(next).map(|page| *page) else { break };
-        if header::page_type(&page) != Some(PageType::Iam) || header::tree(&page) != tree {
-            let detail = format!("expected a map of tree {}, found {:?} of {}", tree.0, header::page_type(&page), header::tree(&page).0);
-            findings.add(FindingKind::MapHeader, Some(tree), next, None, detail);
-            break;
+        next = own_map(database, next, tree, owners, findings);
+    }
+}
+
+/// The extents that one map says are a tree's; returns the next map of its chain.
+fn own_map(database: &Database, map: PageId, tree: TreeId, owners: &mut Owners, findings: &mut Findings) -> PageId {
+    // A page that cannot be read is told by who asks for the unit's pages.
+    let Ok(page) = database.store.read(map).map(|page| *page) else { return PageId::NONE };
+    if header::page_type(&page) != Some(PageType::Iam) || header::tree(&page) != tree {
+        let detail = format!("expected a map of tree {}, found {:?} of {}", tree.0, header::page_type(&page), header::tree(&page).0);
+        findings.add(FindingKind::MapHeader, Some(tree), map, None, detail);
+        return PageId::NONE;
+    }
+    let facts = IamFacts::decode(&page);
+    let bits = map_bits(&page);
+    for bit in (0..INTERVAL_EXTENTS).filter(|bit| is_set(&bits, *bit)) {
+        let extent = facts.interval * INTERVAL_EXTENTS + bit;
+        if let Some(other) = owners.extents.insert((facts.file, extent), tree) {
+            let first = PageId { file: facts.file, page: layout::page_of(extent) };
+            findings.add(FindingKind::ExtentTwice, Some(tree), first, None, format!("the extent is tree {}'s too", other.0));
         }
-        let facts = IamFacts::decode(&page);
-        let bits = map_bits(&page);
-        for bit in (0..INTERVAL_EXTENTS).filter(|bit| is_set(&bits, *bit)) {
-            let extent = facts.interval * INTERVAL_EXTENTS + bit;
-            if let Some(other) = owners.extents.insert((facts.file, extent), tree) {
-                let first = PageId { file: facts.file, page: layout::page_of(extent) };
-                findings.add(FindingKind::ExtentTwice, Some(tree), first, None, format!("the extent is tree {}'s too", other.0));
+    }
+    header::right(&page)
+}
+
+/// What units that were dropped still own: one that has been given back wholly owns nothing.
+fn own_gone(database: &Database, gone: &[TreeInfo], owners: &mut Owners, findings: &mut Findings) {
+    for info in gone {
+        for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
+            let there = |page: &PageBytes| header::page_type(page) == Some(PageType::Iam) && header::tree(page) == info.id;
+            if database.store.read(unit.0).is_ok_and(|page| there(&page)) {
+                own(database, unit, info.id, owners, findings);
             }
         }
-        next = header::right(&page);
     }
 }
 

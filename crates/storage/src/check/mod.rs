@@ -24,6 +24,7 @@ use crate::hash::key_hash;
 use crate::ids::{PageId, TreeId};
 use crate::page::{PageType, Slotted, header};
 use crate::units::{TreeInfo, UnitKind};
+use crate::versions::commit_table::Fate;
 use crate::versions::version::decode_record;
 use std::collections::BTreeMap;
 
@@ -131,6 +132,15 @@ pub struct PageCounts {
     pub reached: u64,
 }
 
+/// What the units tree has.
+#[derive(Default)]
+struct Units {
+    /// Those that exist, as whoever made or dropped them last left them, whatever became of him.
+    here: Vec<TreeInfo>,
+    /// Dropped for good: the cleaner is giving their pages back, and what leads to a page tells nothing there any more.
+    gone: Vec<TreeInfo>,
+}
+
 #[derive(Default)]
 struct Findings {
     list: Vec<Finding>,
@@ -178,15 +188,15 @@ impl Database {
     }
 
     /// Goes from the units tree to everything that something leads to.
-    fn reach(&self, reached: &mut Reached, findings: &mut Findings) -> Result<Vec<TreeInfo>, StorageError> {
+    fn reach(&self, reached: &mut Reached, findings: &mut Findings) -> Result<Units, StorageError> {
         let units = self.check_units(findings)?;
-        for info in units.iter().filter(|info| info.kind == UnitKind::Tree) {
+        for info in units.here.iter().filter(|info| info.kind == UnitKind::Tree) {
             tree::check(self, info, reached, findings);
         }
-        for info in units.iter().filter(|info| info.kind == UnitKind::Versions) {
-            self.check_segment(info, &units, reached, findings);
+        for info in units.here.iter().filter(|info| info.kind == UnitKind::Versions) {
+            self.check_segment(info, &units.here, reached, findings);
         }
-        self.check_loose(&units, reached, findings);
+        self.check_loose(&units.here, reached, findings);
         Ok(units)
     }
 
@@ -197,7 +207,7 @@ impl Database {
         let mut reached = Reached::default();
         let units = self.reach(&mut reached, &mut findings)?;
         let mut allocated = 0;
-        for info in &units {
+        for info in &units.here {
             for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
                 allocated += crate::units::pages_of(&self.store, unit)?.len() as u64;
             }
@@ -237,13 +247,12 @@ impl Database {
         Ok(crate::units::pages_of(&self.store, info.unit)?.len() as u64)
     }
 
-    /// The units that exist, dropped and not yet freed ones included.
-    fn check_units(&self, findings: &mut Findings) -> Result<Vec<TreeInfo>, StorageError> {
-        let mut units = Vec::new();
-        // Whatever became of the writer: a tree that an open transaction has made or dropped has its pages all the same.
-        for (key, row, _) in crate::cleaner::entries_by_fate(self, self.units(), |_| true)? {
-            match TreeInfo::decode(&key, &row) {
-                Ok(info) => units.push(info),
+    fn check_units(&self, findings: &mut Findings) -> Result<Units, StorageError> {
+        let mut units = Units::default();
+        for entry in crate::cleaner::entries_by_fate(self, self.units())? {
+            match TreeInfo::decode(&entry.key, &entry.row) {
+                Ok(info) if entry.ghost && entry.fate == Fate::Committed => units.gone.push(info),
+                Ok(info) => units.here.push(info),
                 Err(error) => findings.add(FindingKind::Unit, Some(Self::UNITS_TREE), PageId::NONE, None, error.to_string()),
             }
         }

@@ -165,3 +165,40 @@ fn weakening_lets_waiters_in() {
     locks.release_all(&mut a);
     locks.release_all(&mut b);
 }
+
+/// Sessions lock two rows each, in any order and mode; a victim gives everything back and begins anew.
+///
+/// Seen to find: a waiter that does not look for circles (no end), an S that is granted beside an X.
+#[test]
+fn whatever_the_schedule_exclusive_is_alone_and_every_circle_is_broken() {
+    for seed in 0..200 {
+        let world = thawdb_device::sim::Simulation::with_seed(seed);
+        let locks = LockManager::new(world.env());
+        let holders: [std::sync::atomic::AtomicU64; 2] = Default::default();
+        let mut bodies: Vec<observe::explore::Body<'_>> = Vec::new();
+        for (order, mode) in [([0, 1], X), ([1, 0], X), ([0, 1], S)] {
+            let (locks, holders) = (&locks, &holders);
+            bodies.push(Box::new(move || {
+                for _ in 0..2 {
+                    let mut owner = locks.owner();
+                    while order.iter().any(|item| locks.acquire(&mut owner, key(*item), mode, LockWait::default()).is_err()) {
+                        locks.release_all(&mut owner);
+                    }
+                    // A writer counts a thousand, a reader one: a writer's count must be the only one.
+                    let own = if mode == X { 1000 } else { 1 };
+                    for holder in holders {
+                        let before = holder.fetch_add(own, Ordering::SeqCst);
+                        assert!(before < 1000 && (own == 1 || before == 0), "{before} beside {mode:?}");
+                    }
+                    observe::sync::point();
+                    for holder in holders {
+                        holder.fetch_sub(own, Ordering::SeqCst);
+                    }
+                    locks.release_all(&mut owner);
+                }
+            }));
+        }
+        assert_eq!(observe::explore::run(seed, bodies), Ok(()), "seed {seed}");
+        assert!(locks.locks().is_empty(), "seed {seed}: {:?}", locks.locks());
+    }
+}

@@ -42,14 +42,14 @@ impl Log {
     }
 
     /// The file is the caller's until [`Self::end_flush`].
-    fn begin_flush(state: &mut State, flush_end: Lsn) {
+    pub(super) fn begin_flush(state: &mut State, flush_end: Lsn) {
         state.flushing = true;
         state.flush_number += 1;
         state.flush_end = flush_end;
     }
 
     /// Wakes those whom the flush has made durable, and one who flushes next.
-    fn end_flush(&self, state: &mut State) {
+    pub(super) fn end_flush(&self, state: &mut State) {
         state.flushing = false;
         self.progress.notify_all();
         self.committers[state.flush_number % 2].notify_all();
@@ -162,6 +162,14 @@ impl Log {
             shape.encode(self.stamp, &mut sectors[..SECTOR_BYTES]);
             self.file.write(&[WriteRequest { offset: shape.offset, buffer: &sectors }])?;
         }
+        Ok(self.file.sync()?)
+    }
+
+    /// Writes the shape of a VLF that is in use, durably; its activation stays.
+    pub(super) fn write_shape(&self, shape: &Shape) -> Result<(), StorageError> {
+        let mut sector = AlignedBuf::zeroed(SECTOR_BYTES);
+        shape.encode(self.stamp, &mut sector);
+        self.file.write(&[WriteRequest { offset: shape.offset, buffer: &sector }])?;
         Ok(self.file.sync()?)
     }
 

@@ -7,7 +7,7 @@
 //!           | model u8 (1 FULL, 2 BULK_LOGGED, 3 SIMPLE) | chain u8 | zero 6 | backed up to u64 | chain begins at u64
 //!           | time of the last log backup i64 | zero u64 | opaque bytes
 //! VLF       shape sector | activation sector | body: blocks, each beginning on a sector
-//! shape     magic u32 | crc u32 | stamp u64 | file offset u64 | size u64 | created at u64   written once, at the cut
+//! shape     magic u32 | crc u32 | stamp u64 | file offset u64 | size u64 | created at u64   written at the cut, again if cut shorter
 //! activation magic u32 | crc u32 | stamp u64 | start u64 | continues_at u64 | incarnation u32 | vlf number u32 | parity u32
 //! block     magic u32 | crc u32 | lsn u64 | stamp u64 | durable u64 | used u32 | records u32 | incarnation u32 | zero u32
 //!           then records, then zero to the sector

@@ -220,7 +220,11 @@ pub(super) fn chain(vlfs: &[(Shape, Option<Activation>)], master: &MasterRecord)
         .filter_map(|(shape, activation)| activation.map(|a| Active { shape: *shape, start: a.start }))
         .filter(|active| active.start >= master.oldest)
         .collect();
-    used.sort_by_key(|active| active.start);
+    // Of two that claim the same start, one was put to use by a flush that a crash cut short, and another one since.
+    let incarnation =
+        |active: &Active| vlfs.iter().find(|(shape, _)| *shape == active.shape).and_then(|(_, a)| Some(a.as_ref()?.incarnation));
+    used.sort_by_key(|active| (active.start, std::cmp::Reverse(incarnation(active))));
+    used.dedup_by_key(|active| active.start);
     let holds_checkpoint = |a: &Active| a.start <= master.checkpoint && master.checkpoint < a.end();
     let Some(middle) = used.iter().position(holds_checkpoint) else {
         let all_free = vlfs.iter().map(|(shape, _)| *shape).collect();

@@ -60,6 +60,13 @@ impl Log {
         Ok(Lsn(at.0 + (RECORD_HEADER_BYTES + length) as u64))
     }
 
+    /// The VLF that the log from `from` on begins in.
+    fn holding(&self, from: Lsn) -> Result<Active, StorageError> {
+        let state = self.state.lock();
+        let held = state.ring.locate(state.ring.settled(from));
+        held.ok_or_else(|| damage(from, 0, "that part of the log is no longer held"))
+    }
+
     /// A reader of every durable record from `from` (a record's LSN, or any point before it that is held) on.
     pub fn reader(self: &Arc<Self>, from: Lsn) -> Result<LogReader, StorageError> {
         self.reader_at(ScanStart { at: Lsn(0), incarnation: 0 }, from)
@@ -70,7 +77,7 @@ impl Log {
         if self.durable() == Lsn(0) {
             return Ok(LogReader { walk: None, from, upto: Lsn(0), record_at: 0 });
         }
-        let vlf = self.state.lock().ring.locate(from).ok_or_else(|| damage(from, 0, "that part of the log is no longer held"))?;
+        let vlf = self.holding(from)?;
         let mut walk = BlockWalk::new(self.clone(), vlf);
         if start.at >= vlf.start {
             walk.begin_at(start);
@@ -92,7 +99,7 @@ impl Log {
         if from >= upto {
             return Ok(bytes);
         }
-        let vlf = self.state.lock().ring.locate(from).ok_or_else(|| damage(from, 0, "that part of the log is no longer held"))?;
+        let vlf = self.holding(from)?;
         let mut walk = BlockWalk::new(self.clone(), vlf);
         while walk.position() < upto && walk.next_block(upto)? {
             if walk.position() > from {

@@ -187,6 +187,30 @@ impl Ring {
         Some((active, activation))
     }
 
+    /// Where the log from `from` on really begins: the start of the next VLF, if no block of its own lies behind it.
+    pub fn settled(&self, from: Lsn) -> Lsn {
+        let next = self.active.partition_point(|active| active.start <= from);
+        let Some(next) = self.active.get(next) else { return from };
+        let ended = self.past.get(&next.shape.offset).is_some_and(|activation| activation.continues_at <= from);
+        if ended { next.start } else { from }
+    }
+
+    /// The VLF being appended to ends earlier, behind what is in it.
+    pub fn shorten_last(&mut self, shape: Shape) {
+        let last = self.active.back_mut().expect("one is being appended to");
+        assert!(last.shape.offset == shape.offset && shape.size_bytes <= last.shape.size_bytes, "a part of itself");
+        last.shape = shape;
+        self.note_sizes(vec![shape.size_bytes]);
+    }
+
+    /// Takes a free VLF out, its last use forgotten.
+    pub fn remove(&mut self, shape: &Shape) {
+        let place = self.free.iter().position(|free| free == shape).expect("it is free");
+        self.free.remove(place);
+        self.free_body_bytes -= shape.size_bytes - VLF_HEADER_BYTES;
+        self.past.remove(&shape.offset);
+    }
+
     /// The free VLFs, in the order of their use.
     pub fn free(&self) -> impl Iterator<Item = &Shape> {
         self.free.iter()
@@ -204,10 +228,8 @@ impl Ring {
             return None;
         }
         let is_tail = |shape: &Shape| shape.offset + shape.size_bytes == file_bytes && shape.offset >= least_bytes;
-        let place = self.free.iter().position(is_tail)?;
-        let shape = self.free.remove(place).expect("just found");
-        self.free_body_bytes -= shape.size_bytes - VLF_HEADER_BYTES;
-        self.past.remove(&shape.offset);
+        let shape = *self.free.iter().find(|shape| is_tail(shape))?;
+        self.remove(&shape);
         Some(shape)
     }
 

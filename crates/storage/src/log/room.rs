@@ -28,7 +28,7 @@ const FLOOR_BYTES_MAX: u64 = 4 << 20;
 /// Part of the log that a floor is between them.
 const FLOOR_SHARE: u64 = 64;
 /// What the largest group of a rollback's step may leave unused at the end of a VLF.
-const TAIL_BYTES: u64 = 32 << 10;
+pub(super) const TAIL_BYTES: u64 = 32 << 10;
 /// Padding to sectors of the block that ends with a group and of the one that its flush begins.
 const PADDING_BYTES: u64 = 2 * SECTOR_BYTES as u64;
 /// Part of the log below which free room is pressing.
@@ -106,16 +106,22 @@ impl State {
         }
     }
 
-    /// Bytes that are free for whoever comes next.
+    /// Whether there is room for whoever comes next.
     fn roomy(&self) -> bool {
-        self.available_bytes() >= self.needed_bytes(0, Use::Normal)
+        self.spares(0)
+    }
+
+    /// Whether there would still be, were there `bytes` less.
+    pub(super) fn spares(&self, bytes: u64) -> bool {
+        self.available_bytes() >= self.needed_bytes(bytes, Use::Normal)
     }
 
     /// Where log is kept from by all but the checkpoint, and by what.
     fn kept_by_others(&self) -> Option<(Lsn, LogHoldup)> {
         let backup = self.master.policy.keeps_from().map(|from| (from, LogHoldup::LogBackup));
         let held = self.holds.values().copied();
-        backup.into_iter().chain(held).min_by_key(|(from, _)| *from)
+        let settled = |(from, why)| (self.ring.settled(from), why);
+        backup.into_iter().chain(held).map(settled).min_by_key(|(from, _)| *from)
     }
 
     /// Where log is kept from, and by what. Of several in the same VLF a backup is told before a checkpoint.

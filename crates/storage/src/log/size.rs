@@ -2,22 +2,28 @@
 //! show them.
 //!
 //! ```text
-//! | in use | free | free | WRITING |    shrink: move the writing to the free one nearest the start
-//! | in use | WRITING | free | until the next checkpoint in use |   checkpoint, then cut VLFs off the end
-//! | in use | WRITING | free |
+//! |    free    | free | free | WRITING     |    shrink: cut VLFs anew, as a file of the target's size has them
+//! | | | | | | || free | free | WRITING |free|    move the writing to the free one nearest the start
+//! |W| | | | | || free | free | until the next checkpoint in use |   checkpoint, then cut VLFs off the end
+//! |W| | | | | |
 //! ```
 //!
 //! 1. A file is cut at the border of a VLF that nobody uses, and three VLFs always stay ([`super::ring::Ring::remove_tail`]).
-//! 2. VLFs leave the ring before the file gets shorter, and growth is kept out meanwhile (`State::growing`).
+//! 2. VLFs leave the ring before the file gets shorter or they are cut anew, and growth is kept out meanwhile
+//!    (`State::growing`).
+//! 3. A VLF is cut anew when the file itself says that it is free, or behind what is written of the last; its own header,
+//!    which the way to all others leads over, is written when theirs are durable ([`Log::recut_before`]).
+//! 4. What open transactions have reserved for their rollback stays.
 //!
 //! Failure: a crash in between leaves the file long, with VLFs that are free; a full disk while growing is `LogFull`.
 
-use super::format::{RING_START, VLF_HEADER_BYTES};
+use super::format::{RING_START, Shape, VLF_HEADER_BYTES};
 use super::ring::{Active, cut};
-use super::{Log, LogConfig, LogPoint, State};
+use super::{Item, Log, LogConfig, LogPoint, State};
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use thawdb_device::DeviceErrorKind;
+use thawdb_device::file::SECTOR_BYTES;
 use thawdb_observe::sync::MutexGuard;
 
 /// What a VLF is to the log.
@@ -50,6 +56,32 @@ pub struct VlfInfo {
     pub created_at: Option<LogPoint>,
     /// The same as an LSN; 0 for those the log was made with.
     pub created_lsn: Lsn,
+}
+
+/// What another VLF costs: its header, and what the largest step of a rollback may leave unused at its end.
+const VLF_COST_BYTES: u64 = VLF_HEADER_BYTES + super::room::TAIL_BYTES;
+
+/// The VLFs that one beginning before `target_bytes` becomes: of the size that a file of that size has, and the rest beyond
+/// it. One alone if it is small enough.
+fn recut(shape: &Shape, target_bytes: u64) -> Vec<Shape> {
+    let Some(size_bytes) = cut(RING_START, target_bytes.saturating_sub(RING_START)).first().map(|first| first.size_bytes) else {
+        return vec![*shape];
+    };
+    let end = shape.offset + shape.size_bytes;
+    let border = target_bytes.min(end) / SECTOR_BYTES as u64 * SECTOR_BYTES as u64;
+    let mut pieces = Vec::new();
+    let mut offset = shape.offset;
+    while offset + 2 * size_bytes <= border {
+        pieces.push(Shape { offset, size_bytes, ..*shape });
+        offset += size_bytes;
+    }
+    // What is left before the border and what lies beyond it, each if it is enough for a VLF.
+    if border - offset.min(border) >= size_bytes && end - border >= size_bytes {
+        pieces.push(Shape { offset, size_bytes: border - offset, ..*shape });
+        offset = border;
+    }
+    pieces.push(Shape { offset, size_bytes: end - offset, ..*shape });
+    pieces
 }
 
 impl Log {
@@ -142,15 +174,98 @@ impl Log {
     pub fn move_before(&self, target_bytes: u64) -> Result<(), StorageError> {
         let mut state = self.state.lock();
         self.check_poison()?;
-        let beyond = state.ring.last().is_some_and(|last| last.shape.offset + last.shape.size_bytes > target_bytes);
-        let lowest = state.ring.free().map(|shape| shape.offset + shape.size_bytes).min();
-        let lower = lowest.zip(state.ring.last()).is_some_and(|(end, last)| end <= last.shape.offset);
-        if beyond && lower {
+        let Some(last) = state.ring.last().map(|last| last.shape) else { return Ok(()) };
+        let lower = state.ring.free().any(|shape| shape.offset < last.offset);
+        if last.offset + last.size_bytes > target_bytes && lower {
             self.seal(&mut state);
             state.ring.prefer_low();
             self.go_on_in_next(&mut state);
         }
         Ok(())
+    }
+
+    /// Cuts the VLFs that begin before `target_bytes` into such as a file of that size has, and at its border: what the one
+    /// being written has not reached, and the free ones. So a file that was once large can become small, and truncation has
+    /// finer parts to free. Nothing happens where the headers' room is not to be spared.
+    pub fn recut_before(&self, target_bytes: u64) -> Result<(), StorageError> {
+        self.recut_last(target_bytes)?;
+        let mut state = self.until_no_growth(self.state.lock());
+        self.check_poison()?;
+        let wanted: Vec<Shape> = state.ring.free().filter(|shape| recut(shape, target_bytes).len() > 1).copied().collect();
+        let created_at = state.building.end();
+        for shape in wanted {
+            let mut pieces = recut(&shape, target_bytes);
+            if !state.spares(pieces.len() as u64 * VLF_COST_BYTES) {
+                break;
+            }
+            state.ring.remove(&shape);
+            state.growing = true;
+            drop(state);
+            pieces.iter_mut().for_each(|piece| piece.created_at = created_at);
+            let written = self.write_pieces(&pieces);
+            state = self.state.lock();
+            state.growing = false;
+            match &written {
+                Ok(()) => pieces.into_iter().for_each(|piece| state.ring.push_free(piece)),
+                Err(_) => state.ring.push_free(shape),
+            }
+            self.progress.notify_all();
+            written?;
+        }
+        Ok(())
+    }
+
+    /// Cuts off what the VLF being written has not reached. Its own header, with its shorter size, is written last; and no
+    /// flush may be under way, which could write zeros ahead of the log over the new headers.
+    fn recut_last(&self, target_bytes: u64) -> Result<(), StorageError> {
+        let mut state = self.until_no_growth(self.state.lock());
+        while state.flushing {
+            self.progress.wait(&mut state);
+        }
+        self.check_poison()?;
+        self.seal(&mut state);
+        let Some(last) = state.ring.last().copied() else { return Ok(()) };
+        let reached = last.shape.offset + (state.building.end().0 - last.start.0);
+        let (mut kept, mut others) = (last.shape, recut(&last.shape, target_bytes));
+        others.retain(|piece| piece.offset > reached.max(last.shape.offset));
+        let Some(end) = others.first().map(|piece| piece.offset) else { return Ok(()) };
+        if !state.spares(others.len() as u64 * VLF_COST_BYTES) {
+            return Ok(());
+        }
+        kept.size_bytes = end - kept.offset;
+        state.ring.shorten_last(kept);
+        for item in &mut state.queue {
+            if let Item::Block { vlf_end, .. } = item {
+                if *vlf_end == last.shape.offset + last.shape.size_bytes {
+                    *vlf_end = end;
+                }
+            }
+        }
+        let created_at = state.building.end();
+        others.iter_mut().for_each(|piece| piece.created_at = created_at);
+        state.growing = true;
+        Self::begin_flush(&mut state, self.durable());
+        drop(state);
+        let written = self.write_shapes(&others).and_then(|()| self.write_shape(&kept));
+        let mut state = self.state.lock();
+        state.growing = false;
+        if let Err(error) = written {
+            self.poison(state);
+            return Err(error);
+        }
+        others.into_iter().for_each(|piece| state.ring.push_free(piece));
+        self.end_flush(&mut state);
+        Ok(())
+    }
+
+    /// Writes the headers of the VLFs that one becomes. After a failure in the last step nobody knows where the file's VLFs
+    /// are, and the log is closed.
+    fn write_pieces(&self, pieces: &[Shape]) -> Result<(), StorageError> {
+        // The master says from where on VLFs are in use: one whose last use it does not yet know to be over must not change.
+        self.update_master(|_| {})?;
+        let (first, others) = pieces.split_at(1);
+        self.write_shapes(others)?;
+        self.write_shapes(first).inspect_err(|_| self.poison(self.state.lock()))
     }
 
     /// Cuts free VLFs off the end as long as `target_bytes` remain, and none in use is at its end. Returns
@@ -163,6 +278,10 @@ impl Log {
         loop {
             let end = state.file_bytes;
             let Some(shape) = state.ring.remove_tail(end, target_bytes) else { break };
+            if state.reserved_bytes > 0 && !state.spares(0) {
+                state.ring.push_free(shape);
+                break;
+            }
             state.file_bytes = shape.offset;
             removed.push(shape);
         }

@@ -8,6 +8,8 @@ use std::path::Path;
 use thawdb_device::OpenMode;
 use thawdb_device::sim::{CrashPoint, Fault, FaultRule, Operation, Simulation};
 
+static ANSWERED: LockClass = LockClass::new("TEST_ANSWERED", 5);
+
 const STAMP: u64 = 0xC0FFEE;
 const SMALL: LogConfig = LogConfig { size_bytes: 1 << 20, size_bytes_max: None, growth_bytes: 0 };
 
@@ -272,4 +274,150 @@ fn concurrent_committers_share_syncs() {
         count += 1;
     }
     assert_eq!(count, (0..8u32).flat_map(|t| (0..20).map(move |n| 1 + (t * 100 + n) % 3)).sum::<u32>());
+}
+
+/// Committers append and flush, under half of the seeds until the machine crashes; each is answered only when its group is
+/// durable, and while nothing is wrong each is answered.
+///
+/// Seen to find: the end of a flush that wakes only those whom it has made durable (a deadlock: nobody flushes next), a
+/// flush that says it is done before it writes (an answered group is lost).
+#[test]
+fn whatever_the_schedule_every_committer_is_answered_when_its_group_is_durable() {
+    for seed in 0..200 {
+        let world = Simulation::with_seed(seed);
+        let log = create(&world, SMALL);
+        let answered = Mutex::new(&ANSWERED, Vec::new());
+        let mut bodies: Vec<thawdb_observe::explore::Body<'_>> = Vec::new();
+        for committer in 0..4_u32 {
+            let (log, answered) = (&log, &answered);
+            bodies.push(Box::new(move || {
+                for number in [committer * 10, committer * 10 + 1] {
+                    let Ok(end) = append(log, number, 40) else { return };
+                    if log.flush(end).is_err() {
+                        return;
+                    }
+                    assert!(log.durable() >= end, "answered before it was durable");
+                    answered.lock().push(number);
+                }
+            }));
+        }
+        if seed % 2 == 1 {
+            let world = &world;
+            bodies.push(Box::new(move || {
+                (0..seed % 40).for_each(|_| thawdb_observe::sync::point());
+                world.crash();
+            }));
+        }
+        assert_eq!(thawdb_observe::explore::run(seed, bodies), Ok(()), "seed {seed}");
+        assert!(seed % 2 == 1 || answered.lock().len() == 8, "seed {seed}: all are answered");
+        drop(log);
+        world.restart();
+        let (log, _) = open(&world, SMALL).expect("opens");
+        let there = groups(&log, log.start());
+        assert!(answered.lock().iter().all(|number| there.contains(number)), "seed {seed}: {:?}, {there:?}", answered.lock());
+    }
+}
+
+const LARGE: LogConfig = LogConfig { size_bytes: 64 << 20, ..SMALL };
+
+/// Appends a group that redo begins at, and frees what lies before it.
+fn checkpoint(log: &Log, number: u32) -> Result<Lsn, StorageError> {
+    let end = append(log, number, 100)?;
+    log.flush(end)?;
+    let at = Lsn(end.0 - log.append_bytes_of(number));
+    log.set_master(at, log.scan_start_before(at), &[])?;
+    log.truncate_before(at, LogHoldup::Checkpoint);
+    Ok(at)
+}
+
+impl Log {
+    fn append_bytes_of(&self, number: u32) -> u64 {
+        group(number, 100).iter().map(|record| (format::RECORD_HEADER_BYTES + record.len()) as u64).sum()
+    }
+}
+
+/// What `Store::shrink_log` does, the checkpoint being a group; `number` counts them.
+fn shrink(log: &Log, target_bytes: u64, number: &mut u32) -> Result<u64, StorageError> {
+    for _ in 0..2 {
+        log.recut_before(target_bytes)?;
+        let (bytes, _) = log.cut_tail(target_bytes)?;
+        if bytes <= target_bytes {
+            return Ok(bytes);
+        }
+        log.move_before(target_bytes)?;
+        checkpoint(log, *number)?;
+        *number += 1;
+    }
+    Ok(log.cut_tail(target_bytes)?.0)
+}
+
+/// Fills `vlfs` VLFs of a large log, each with a checkpoint at its end, and tells the next number.
+fn filled(log: &Log, vlfs: usize) -> u32 {
+    let mut number = 0;
+    while log.vlfs().iter().filter(|vlf| vlf.status != VlfStatus::Unused).count() <= vlfs {
+        append(log, number, 300_000).unwrap();
+        number += 1;
+        checkpoint(log, number).unwrap();
+        number += 1;
+    }
+    number
+}
+
+#[test]
+fn a_log_that_was_large_becomes_as_small_as_wished() {
+    // Written last: the first VLF, which is to be cut; one in the middle; the last.
+    for vlfs in [0, 7, 15] {
+        let world = Simulation::with_seed(11);
+        let log = create(&world, LARGE);
+        let mut number = filled(&log, vlfs);
+        let first = number;
+        assert_eq!(shrink(&log, 2 << 20, &mut number).unwrap(), 2 << 20, "after {vlfs} VLFs");
+        let sizes: Vec<u64> = log.vlfs().iter().map(|vlf| vlf.size_bytes).collect();
+        assert!(sizes.len() >= 4 && sizes.iter().all(|bytes| *bytes < 1 << 20), "{sizes:?}");
+        for _ in 0..40 {
+            append(&log, number, 30_000).unwrap();
+            number += 1;
+            checkpoint(&log, number).unwrap();
+            number += 1;
+        }
+        drop(log);
+        let (log, master) = open(&world, LARGE).unwrap();
+        assert_eq!(log.space().size_bytes, 2 << 20);
+        assert_eq!(groups(&log, master.checkpoint), [number - 1], "all {} since {first}", number - first);
+    }
+}
+
+/// Shrinks with a crash at the `point`th change to the file; whether there were so many.
+fn shrink_with_crash(vlfs: usize, point: u64) -> bool {
+    let world = Simulation::with_seed(point);
+    let log = create(&world, LARGE);
+    let mut number = filled(&log, vlfs);
+    let before = number - 1;
+    world.crash_at(Some(CrashPoint::Mutation(world.counts().mutations() + point)));
+    let shrunk = shrink(&log, 2 << 20, &mut number);
+    let crashed = world.is_crashed();
+    assert!(crashed || shrunk.is_ok(), "{shrunk:?}");
+    drop(log);
+    world.crash_at(None);
+    world.restart();
+    let (log, master) = open(&world, LARGE).unwrap_or_else(|error| panic!("crash at mutation {point}: {error:?}"));
+    let kept = groups(&log, master.checkpoint);
+    assert!(kept.first().is_some_and(|first| *first >= before), "{kept:?} of {before}..{number}, crash at {point}");
+    let mut next = kept.last().unwrap() + 1;
+    assert!(next >= number, "crash at {point}: {number} was acknowledged");
+    assert_eq!(shrink(&log, 2 << 20, &mut next).unwrap(), 2 << 20, "crash at {point}");
+    append(&log, next, 100).unwrap();
+    log.flush(log.end()).unwrap();
+    drop(log);
+    let (log, master) = open(&world, LARGE).unwrap();
+    assert_eq!(groups(&log, master.checkpoint).last(), Some(&next), "crash at {point}");
+    crashed
+}
+
+#[test]
+fn a_crash_while_shrinking_loses_nothing() {
+    for vlfs in [0, 7, 15] {
+        let crashes = (1..).take_while(|point| shrink_with_crash(vlfs, *point)).count();
+        assert!(crashes >= 8, "{crashes} crashes after {vlfs} VLFs");
+    }
 }

@@ -14,7 +14,7 @@
 //! Readers let a waiting writer go first for some turns ([`YIELDS`]), not for ever: a thread that reads a page twice
 //! must not stop behind a writer that waits for it.
 
-use observe::sync::{Condvar, LockClass, Mutex};
+use observe::sync::{self, Condvar, LockClass, Mutex};
 use observe::wait::{self, WaitKind, WaitResource};
 use std::sync::atomic::{AtomicU64, Ordering};
 use thawdb_observe as observe;
@@ -70,6 +70,7 @@ impl PageWord {
     /// Latches to read.
     #[inline]
     pub fn try_shared(&self) -> Tried {
+        sync::point();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let Some(frame) = frame_of(word) else {
@@ -88,6 +89,7 @@ impl PageWord {
 
     /// Latches to change; with `absent` also a page that is not in the pool, so that the caller can load it.
     pub fn try_exclusive(&self, absent: bool) -> Tried {
+        sync::point();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             if word & LATCH_MASK != 0 {
@@ -107,6 +109,7 @@ impl PageWord {
     /// Leaves a shared latch.
     #[inline]
     pub fn leave_shared(&self) {
+        sync::point();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let latch = word & LATCH_MASK;
@@ -124,6 +127,7 @@ impl PageWord {
 
     /// Leaves the exclusive latch with the page in `frame` (or in none), keeping a shared latch if `to_shared`.
     pub fn leave(&self, frame: Option<u32>, to_shared: bool) {
+        sync::point();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             assert!(word & LATCH_MASK == EXCLUSIVE, "the exclusive latch is held");
@@ -163,6 +167,7 @@ impl PageWord {
 
     #[cold]
     fn wake(&self) {
+        sync::point();
         let parking = self.parking();
         drop(parking.mutex.lock());
         parking.changed.notify_all();
@@ -199,6 +204,7 @@ pub fn wait(word: &PageWord, exclusive: bool, loading: bool, resource: impl FnOn
         }
         let set = word.0.compare_exchange(now, now | WAITERS, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if set {
+            sync::point();
             parking.changed.wait(&mut parked);
         }
     }
@@ -268,5 +274,65 @@ mod tests {
             }
         });
         assert_eq!(racy.1.into_inner(), 20_000);
+    }
+
+    /// A page of two halves that a writer changes one after the other, under the latch of its word.
+    struct Halves {
+        word: PageWord,
+        halves: [AtomicU64; 2],
+    }
+
+    impl Halves {
+        fn latch(&self, exclusive: bool) {
+            let tried = || if exclusive { self.word.try_exclusive(false) } else { self.word.try_shared() };
+            while tried() != Tried::Latched(0) {
+                wait(&self.word, exclusive, false, || WaitResource::None);
+            }
+        }
+
+        fn change(&self) {
+            self.latch(true);
+            for half in &self.halves {
+                let seen = half.load(Ordering::Relaxed);
+                sync::point();
+                half.store(seen + 1, Ordering::Relaxed);
+            }
+            // Some go on as readers, as who has loaded a page does.
+            let to_shared = self.halves[0].load(Ordering::Relaxed).is_multiple_of(2);
+            self.word.leave(Some(0), to_shared);
+            if to_shared {
+                self.compare();
+                self.word.leave_shared();
+            }
+        }
+
+        fn compare(&self) {
+            let first = self.halves[0].load(Ordering::Relaxed);
+            sync::point();
+            assert_eq!(first, self.halves[1].load(Ordering::Relaxed), "a reader beside a writer");
+        }
+
+        fn read(&self) {
+            self.latch(false);
+            self.compare();
+            self.word.leave_shared();
+        }
+    }
+
+    /// Seen to find: `leave_shared` that does not wake, `wake` that does not pass through the mutex (deadlocks both).
+    #[test]
+    fn whatever_the_schedule_readers_see_whole_changes_and_all_come_to_their_end() {
+        for seed in 0..400 {
+            let page = Halves { word: PageWord::default(), halves: Default::default() };
+            assert_eq!(page.word.try_exclusive(true), Tried::Absent);
+            page.word.leave(Some(0), false);
+            let mut bodies: Vec<observe::explore::Body<'_>> = Vec::new();
+            for _ in 0..2 {
+                bodies.push(Box::new(|| (0..3).for_each(|_| page.change())));
+                bodies.push(Box::new(|| (0..3).for_each(|_| page.read())));
+            }
+            assert_eq!(observe::explore::run(seed, bodies), Ok(()), "seed {seed}");
+            assert_eq!(page.halves.each_ref().map(|half| half.load(Ordering::Relaxed)), [6, 6], "seed {seed}: a change was lost");
+        }
     }
 }

@@ -88,14 +88,18 @@ impl Store {
         bytes: &mut PageBytes,
     ) -> Result<Loaded, StorageError> {
         let mut broken = None;
+        let mut is_there = true;
         match content {
             Ok(Content::Whole) => {}
-            Ok(Content::Blank) => bytes.fill(0),
+            Ok(Content::Blank) => {
+                bytes.fill(0);
+                is_there = false;
+            }
             Err(error) => match self.pending.copy(page) {
                 Some(copy) => *bytes = *copy,
                 None => {
                     bytes.fill(0);
-                    broken = Some(error);
+                    (broken, is_there) = (Some(error), false);
                 }
             },
         }
@@ -105,7 +109,8 @@ impl Store {
             (StorageError::Damage { .. }, Some(broken)) => broken.clone(),
             (error, _) => error,
         })?;
-        if has == Lsn(0) && !chain.afresh {
+        // The maps of an added file are whole before any record is about them (`store::files`), and their LSN is 0.
+        if !is_there && !chain.afresh {
             return Err(broken.unwrap_or_else(|| damage(page, "never written, and the log does not begin with its making".into())));
         }
         let afresh = if chain.afresh { chain.records[0].0 } else { Lsn(0) };
@@ -164,7 +169,7 @@ impl Store {
         for start in [old, copy, None] {
             let has = start.as_ref().map_or(Lsn(0), |start| header::lsn(start));
             let Ok(chain) = self.chain(page, newest, has) else { continue };
-            if has == Lsn(0) && !chain.afresh {
+            if start.is_none() && !chain.afresh {
                 continue;
             }
             match start {

@@ -213,7 +213,13 @@ impl Store {
         mini.apply(header, PageOp::RawPatch { offset: boot::FILE_FACTS, bytes: &facts.encode() })?;
         let end = mini.commit()?;
         file.set_pages(pages);
-        (pages..before).filter(|page| file.pool_file.is_present(*page)).for_each(|page| self.pool().discard(&file.pool_file, page));
+        for page in pages..before {
+            if file.pool_file.is_present(page) {
+                self.pool().discard(&file.pool_file, page);
+            }
+            // What lies there after the file has grown again is not what was written last.
+            self.written.forget(PageId { file: file.number, page });
+        }
         self.flush_log(end)?;
         file.device.set_len(u64::from(pages) * PAGE_BYTES as u64)?;
         Ok(file.device.sync()?)

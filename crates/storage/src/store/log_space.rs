@@ -22,6 +22,9 @@ use observe::sync::{LockClass, Mutex};
 use std::sync::Arc;
 use thawdb_observe as observe;
 
+/// Once for VLFs that are free, and once for those that a checkpoint frees after the writing has moved.
+const SHRINK_ROUNDS: u32 = 2;
+
 static LOG_BACKUPS: LockClass = LockClass::new("LOG_BACKUPS", 1);
 static LOG_RELIEF: LockClass = LockClass::new("LOG_RELIEF", 1);
 
@@ -50,6 +53,8 @@ pub struct LogBackup {
     pub last_point: Option<LogPoint>,
     /// Bytes of log it has.
     pub bytes: u64,
+    /// Pages it has beside the log: those of bulk work that the log only names.
+    pub pages: u64,
 }
 
 impl Store {
@@ -94,10 +99,19 @@ impl Store {
         let absent = || StorageError::NotFound("a chain of log backups".into());
         let first = log.policy().chain.ok_or_else(absent)?.backed_up_to;
         let hold = log.hold(first, LogHoldup::ActiveBackup);
-        log.flush(log.end())?;
-        let last = log.durable();
-        let bytes = log.copy_blocks(first, last, &mut |at, block| sink.log(at, block))?;
-        sink.finish(first, last)?;
+        let any_forced = self.bulk_pages.take();
+        let copied = (|| {
+            log.flush(log.end())?;
+            let last = log.durable();
+            let bytes = log.copy_blocks(first, last, &mut |at, block| sink.log(at, block))?;
+            let pages = if any_forced { self.copy_forced_pages(log, (first, last), copy_only, sink)? } else { 0 };
+            sink.finish(first, last)?;
+            Ok::<_, StorageError>((last, bytes, pages))
+        })();
+        if copied.is_err() || copy_only {
+            self.bulk_pages.note();
+        }
+        let (last, bytes, pages) = copied?;
         let (first_point, last_point) = (log.point(first), log.point(last));
         if !copy_only {
             log.change_policy(|policy| policy.backed_up(last, time))?;
@@ -107,20 +121,23 @@ impl Store {
             // The checkpoint is older than what was backed up: one now, so that one log backup frees the log.
             self.free_log()?;
         }
-        Ok(LogBackup { first, last, first_point, last_point, bytes })
+        Ok(LogBackup { first, last, first_point, last_point, bytes, pages })
     }
 
     /// Cuts the log file down to `target_bytes`, or to where log in use ends. Returns the length now, and whether log in
     /// use stopped it.
     pub fn shrink_log(&self, target_bytes: u64) -> Result<(u64, bool), StorageError> {
         let log = self.logged()?;
-        let cut = log.cut_tail(target_bytes)?;
-        if !cut.1 {
-            return Ok(cut);
-        }
-        log.move_before(target_bytes)?;
-        if log.checkpoint_helps() {
-            self.free_log()?;
+        for _ in 0..SHRINK_ROUNDS {
+            log.recut_before(target_bytes)?;
+            let cut = log.cut_tail(target_bytes)?;
+            if cut.0 <= target_bytes {
+                return Ok(cut);
+            }
+            log.move_before(target_bytes)?;
+            if log.checkpoint_helps() {
+                self.free_log()?;
+            }
         }
         log.cut_tail(target_bytes)
     }

@@ -22,7 +22,7 @@
 use super::records::OpenTxns;
 use crate::error::StorageError;
 use crate::ids::{TreeId, TxnId};
-use observe::sync::{LockClass, Mutex, RwLock};
+use observe::sync::{self, LockClass, Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -181,12 +181,14 @@ impl CommitTable {
         let mut active = self.active.lock();
         let sequence = self.published.load(Ordering::Relaxed) + 1;
         self.window.read().slot(txn.0).expect("open transactions have a slot").store(sequence + 1, Ordering::Release);
+        sync::point();
         // Release: who reads this sequence finds the slot written.
         self.published.store(sequence, Ordering::Release);
         self.close(&mut active, txn);
     }
 
     fn close(&self, active: &mut Active, txn: TxnId) {
+        sync::point();
         active.open.remove(&txn.0);
         let lowest = active.open.first_key_value().map_or(active.txn_next, |(id, _)| *id);
         self.lowest_active.store(lowest, Ordering::Release);
@@ -315,7 +317,9 @@ impl CommitTable {
         loop {
             let registration = Arc::new(self.register());
             let low = registration.low;
+            sync::point();
             let sequence = self.published.load(Ordering::Acquire);
+            sync::point();
             let high = self.txn_next.load(Ordering::Acquire);
             let window = self.window.read().clone();
             // A window that slid past `low` meanwhile no longer tells who committed before `sequence`.
@@ -532,5 +536,49 @@ mod tests {
                 }
             });
         });
+    }
+
+    /// Writers commit one transaction after another, two of them one behind the other's back; readers take views, and note
+    /// which commits had been answered before.
+    ///
+    /// Seen to find: `publish` that tells the sequence, and closes the transaction, before the slot is written.
+    #[test]
+    fn whatever_the_schedule_a_view_sees_what_was_answered_and_never_changes_its_mind() {
+        for seed in 0..400 {
+            let table = table();
+            let answered: Mutex<Vec<u64>> = Mutex::new(&VIEW_SHARD, Vec::new());
+            let all = 1..=8_u64;
+            let mut bodies: Vec<observe::explore::Body<'_>> = Vec::new();
+            for writer in 0..2 {
+                let (table, answered) = (&table, &answered);
+                bodies.push(Box::new(move || {
+                    for turn in 0..3 {
+                        let txn = table.begin();
+                        if (writer + turn) % 3 == 2 {
+                            table.abandon(txn);
+                            continue;
+                        }
+                        table.publish(txn);
+                        answered.lock().push(txn.0);
+                    }
+                }));
+                let all = all.clone();
+                bodies.push(Box::new(move || {
+                    for _ in 0..2 {
+                        let before = answered.lock().clone();
+                        let view = table.view(None);
+                        let seen: Vec<u64> = all.clone().filter(|txn| view.sees(*txn)).collect();
+                        assert!(before.iter().all(|txn| seen.contains(txn)), "{before:?} were answered, {seen:?} are seen");
+                        assert!(table.advance_horizon() <= view.low, "the horizon passed a view");
+                        sync::point();
+                        let again: Vec<u64> = all.clone().filter(|txn| view.sees(*txn)).collect();
+                        assert_eq!(seen, again, "a view changed its mind");
+                        let later = table.view(None);
+                        assert!(seen.iter().all(|txn| later.sees(*txn)), "a later view sees less");
+                    }
+                }));
+            }
+            assert_eq!(observe::explore::run(seed, bodies), Ok(()), "seed {seed}");
+        }
     }
 }

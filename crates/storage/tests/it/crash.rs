@@ -123,9 +123,11 @@ impl Run {
             return appender.finish();
         }
         let mut made = Vec::new();
+        // Some are long enough to be forced to the device rather than logged.
+        let widest = if self.dice.below(4) == 0 { 600 } else { 90 };
         for n in start..start + count {
             let key = format!("z{n:09}").into_bytes();
-            let inline = self.dice.bytes((n % 90) as usize);
+            let inline = self.dice.bytes((n % widest) as usize);
             let large: Vec<Vec<u8>> = if self.dice.below(80) == 0 { vec![self.dice.bytes(9_000)] } else { Vec::new() };
             let parts: Vec<&[u8]> = large.iter().map(Vec::as_slice).collect();
             appender.push(&key, Row { inline: &inline, large: &parts })?;
@@ -174,10 +176,29 @@ impl Run {
                 2 => drop(database.background_turn()?),
                 // With pages still dirty: recovery must learn of them from its records.
                 3 | 4 => database.store().checkpoint()?,
+                5 => self.change_files(database)?,
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Adds a file, or removes or cuts one, whatever is in it.
+    fn change_files(&mut self, database: &Arc<Database>) -> Result<(), StorageError> {
+        let store = database.store();
+        let table = store.file_table()?;
+        let rows: Vec<u16> = table.iter().filter(|(_, spec)| spec.kind != FileKind::Log).map(|(number, _)| *number).collect();
+        match self.dice.below(3) {
+            0 if rows.len() < 4 => {
+                let name = format!("extra{}", self.dice.next());
+                let path = format!("/{name}").into();
+                let kind = FileKind::Rows { filegroup: 1 };
+                let spec = FileSpec { name, path, kind, size_bytes: MIB / 2, size_bytes_max: None, growth_bytes: MIB / 2 };
+                store.add_data_file(&spec).map(drop)
+            }
+            1 if rows.len() > 1 => store.remove_data_file(rows[1 + self.dice.below(rows.len() as u64 - 1) as usize]).map(drop),
+            _ => store.shrink_file(rows[self.dice.below(rows.len() as u64) as usize], 0).map(drop),
+        }
     }
 
     /// Whether the database has exactly the rows of `expected`; an error if it cannot be read.

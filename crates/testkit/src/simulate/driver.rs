@@ -5,12 +5,11 @@
 //! 2. A database with a doubt is frozen: nobody asks it anything until the restart, so there is one doubt at most.
 
 use super::Outcome;
-use super::client::{Answer, Client};
-use super::judge::{Verdict, tells_damage, verdict};
-use super::model::{Change, DatabaseModel, difference};
-use super::plan::{Plan, Trouble, bad_reads, bad_writes, crash_point, io_errors};
+use super::client::Client;
+use super::model::{Change, DatabaseModel, IndexModel};
+use super::plan::{Plan, Trouble, bad_reads, bad_writes, crash_point, delays, io_errors};
 use super::player::Player;
-use super::workload::{Expect, Statement, Workload};
+use super::workload::Workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -32,28 +31,33 @@ pub struct Driver {
     pub(super) committed: BTreeMap<String, DatabaseModel>,
     /// Commits without an answer, by database.
     pub(super) doubts: BTreeMap<String, Vec<Change>>,
+    /// Tables where it is not known whether a resumable operation is, by database.
+    pub(super) job_doubts: BTreeMap<String, (String, IndexModel)>,
     /// Databases of which it is not known whether they are there.
     pub(super) database_doubts: BTreeMap<String, ()>,
     pub(super) frozen: BTreeSet<String>,
     /// Databases known to be damaged by the trouble.
     pub(super) damaged: BTreeSet<String>,
-    /// Databases that are older than their ledger by the trouble, as the check has told: nobody asks them any more.
+    /// Whether writes of the first database may have been lost in an earlier life of the instance.
+    pub(super) was_lost: bool,
+    /// Databases that are older than their ledger by the trouble: nobody asks them any more.
     pub(super) stale: BTreeSet<String>,
     sim: Simulation,
-    random: SeededRandom,
-    workload: Workload,
+    pub(super) random: SeededRandom,
+    pub(super) workload: Workload,
     engine: Option<Arc<Engine>>,
-    players: Vec<Player>,
+    pub(super) players: Vec<Player>,
     schedule: Vec<String>,
-    statements: u64,
-    failures: u64,
-    commits: u64,
-    doubt_count: u64,
+    pub(super) statements: u64,
+    pub(super) failures: u64,
+    pub(super) commits: u64,
+    pub(super) doubt_count: u64,
     crashes: u64,
     mutations: u64,
 }
 
-fn cut(text: &str) -> &str {
+/// The beginning of a text.
+pub(super) fn cut(text: &str) -> &str {
     let end = (0..=text.len().min(SHOWN_CHARACTERS)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     &text[..end]
 }
@@ -69,7 +73,7 @@ fn config(sim: &Simulation, memory_bytes: u64) -> EngineConfig {
 }
 
 /// CREATE DATABASE with small files that grow.
-fn create_database(name: &str) -> String {
+pub(super) fn create_database(name: &str) -> String {
     format!(
         "CREATE DATABASE {name} ON (NAME = {name}, FILENAME = '/data/{name}.mdf', SIZE = 1MB, FILEGROWTH = 1MB) \
          LOG ON (NAME = {name}_log, FILENAME = '/data/{name}.ldf', SIZE = 1MB, FILEGROWTH = 1MB)"
@@ -83,7 +87,10 @@ fn prepared() -> &'static Simulation {
         let sim = Simulation::new(SimOptions::new(0));
         let engine = Engine::open(config(&sim, 4 << 20)).expect("an empty disk takes an instance");
         for name in ["user0", "user1"] {
-            let answer = Client::new(&engine, "master").expect("master is open").ask(&create_database(name));
+            let mut client = Client::new(&engine, "master").expect("master is open");
+            let answer = client.ask(&create_database(name));
+            assert!(answer.errors.is_empty(), "{}", answer.told());
+            let answer = client.ask(&format!("ALTER DATABASE {name} SET ALLOW_SNAPSHOT_ISOLATION ON"));
             assert!(answer.errors.is_empty(), "{}", answer.told());
         }
         engine.close().expect("nothing is wrong with the disk");
@@ -105,9 +112,11 @@ impl Driver {
             plan,
             committed,
             doubts: BTreeMap::new(),
+            job_doubts: BTreeMap::new(),
             database_doubts: BTreeMap::new(),
             frozen: BTreeSet::new(),
             damaged: BTreeSet::new(),
+            was_lost: false,
             stale: BTreeSet::new(),
             sim,
             random,
@@ -142,6 +151,16 @@ impl Driver {
         self.schedule
     }
 
+    /// Whether the disk has stopped answering.
+    pub(super) fn is_crashed(&self) -> bool {
+        self.sim.is_crashed()
+    }
+
+    /// Puts a file on the disk that is not the engine's.
+    pub(super) fn put_foreign(&self, path: &Path, bytes: &[u8]) {
+        self.sim.put_foreign(path, bytes);
+    }
+
     pub(super) fn engine(&self) -> &Arc<Engine> {
         self.engine.as_ref().expect("between a start and a stop")
     }
@@ -171,6 +190,7 @@ impl Driver {
             self.rot();
         }
         self.restart()?;
+        self.bound_log("1MB")?;
         self.use_all()?;
         self.stop(false);
         self.restart()?;
@@ -193,6 +213,7 @@ impl Driver {
         } else {
             self.restart()?;
         }
+        self.bound_log("0")?;
         self.arm();
         Ok(())
     }
@@ -207,7 +228,32 @@ impl Driver {
             Trouble::DiskFull => self.sim.set_capacity(self.sim.used_bytes() + self.random.below(4 << 20)),
             Trouble::Rot => bad_reads(&mut self.random).into_iter().for_each(|rule| self.sim.add_fault(rule)),
             Trouble::Misdirected => bad_writes(&mut self.random).into_iter().for_each(|rule| self.sim.add_fault(rule)),
+            Trouble::SmallLog if self.random.chance(1, 2) => {
+                self.sim.crash_at(Some(crash_point(&mut self.random, counts.mutations(), counts.syncs)));
+            }
+            Trouble::SmallLog => {}
         }
+        if self.random.chance(1, 4) {
+            delays(&mut self.random).into_iter().for_each(|rule| self.sim.add_fault(rule));
+        }
+    }
+
+    /// Keeps the first database's log as small as it is, or lets it grow again.
+    fn bound_log(&mut self, growth: &str) -> Result<(), String> {
+        if self.plan.trouble != Trouble::SmallLog || !self.committed.contains_key("user0") {
+            return Ok(());
+        }
+        let mut client = Client::new(self.engine(), "master").map_err(|error| error.to_string())?;
+        // A log that is full is backed up first; without a full backup there is nothing to back up.
+        let backup_log = "BACKUP LOG user0 TO DISK = 'NUL'";
+        let answer = client.ask(backup_log);
+        if ![0, 4208, 4214].contains(&answer.number()) {
+            return Err(format!("{backup_log}: {}", answer.told()));
+        }
+        self.answer(&mut client, &format!("ALTER DATABASE user0 MODIFY FILE (NAME = user0_log, FILEGROWTH = {growth})"))?;
+        self.answer(&mut client, "ALTER DATABASE user0 SET RECOVERY FULL")?;
+        self.answer(&mut client, "BACKUP DATABASE user0 TO DISK = 'NUL'")?;
+        self.answer(&mut client, backup_log).map(drop)
     }
 
     /// Ends the trouble.
@@ -244,6 +290,7 @@ impl Driver {
                 self.note(format!("close: {error}"));
             }
         }
+        self.was_lost |= self.plan.trouble == Trouble::Misdirected;
         self.mutations += self.sim.counts().mutations();
         self.crashes += u64::from(is_dead);
         self.note(if is_dead { "-- crash" } else { "-- closed" });
@@ -296,300 +343,6 @@ impl Driver {
             for _ in 0..10 {
                 let at = self.workload.below(self.players.len());
                 self.step(at)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A database that may be asked, for a session without a transaction.
-    fn usable(&mut self) -> Option<String> {
-        let names: Vec<_> = self.committed.keys().filter(|name| !self.frozen.contains(*name)).cloned().collect();
-        if names.is_empty() { None } else { Some(names[self.workload.below(names.len().min(self.plan.databases))].clone()) }
-    }
-
-    fn rivals(&self, at: usize) -> bool {
-        self.players.iter().enumerate().any(|(other, player)| other != at && player.is_in_transaction)
-    }
-
-    /// Gives the player a session in a database that can be asked; false if there is none.
-    fn seat(&mut self, at: usize) -> Result<bool, String> {
-        let player = &self.players[at];
-        let moves = !player.is_in_transaction && self.random.chance(1, 10);
-        let is_seated = player.client.is_some() && self.committed.contains_key(&player.database) && !self.frozen.contains(&player.database);
-        if is_seated && !moves {
-            return Ok(true);
-        }
-        self.players[at].end_session();
-        let Some(database) = self.usable() else { return Ok(false) };
-        match Client::new(self.engine(), &database) {
-            Ok(client) => {
-                self.players[at].client = Some(client);
-                self.players[at].database = database;
-                Ok(true)
-            }
-            Err(error) => {
-                let explained = verdict(&error, self.plan.trouble, false, true) != Verdict::Unexplained
-                    || (self.damaged.contains(&database) && self.plan.trouble.damages());
-                if explained || self.sim.is_crashed() { Ok(false) } else { Err(format!("no session in {database}: {error}")) }
-            }
-        }
-    }
-
-    fn ask(&mut self, at: usize, text: &str) -> Answer {
-        let player = &mut self.players[at];
-        let database = player.database.clone();
-        let answer = player.client.as_mut().expect("the player has a seat").ask(text);
-        self.statements += 1;
-        let said = if answer.errors.is_empty() {
-            answer.counted.map_or_else(|| "done".to_owned(), |count| format!("{count} rows"))
-        } else {
-            answer.told()
-        };
-        self.note(format!("{at} {database}: {} -> {said}", cut(text)));
-        if self.players[at].client.as_ref().is_some_and(Client::is_ended) {
-            self.players[at].end_session();
-        }
-        answer
-    }
-
-    /// One step of a session.
-    fn step(&mut self, at: usize) -> Result<(), String> {
-        if !self.seat(at)? {
-            return Ok(());
-        }
-        let is_open = self.players[at].is_in_transaction;
-        match (self.random.below(100), is_open) {
-            (0..12, true) => self.commit(at),
-            (0..12, false) => self.begin(at),
-            (12..16, true) => self.roll_back(at),
-            (16..21, true) => self.save(at),
-            (21..25, true) => self.roll_back_to_savepoint(at),
-            (12..15, false) => self.plain(at, "CHECKPOINT"),
-            (15..17, false) if !self.rivals(at) => self.check_now(at),
-            (25..50, _) => self.read(at),
-            _ => self.write(at),
-        }
-    }
-
-    /// A statement that changes nothing the ledger knows.
-    fn plain(&mut self, at: usize, text: &str) -> Result<(), String> {
-        let answer = self.ask(at, text);
-        self.explain(at, &answer, false).map(drop)
-    }
-
-    fn check_now(&mut self, at: usize) -> Result<(), String> {
-        if self.plan.trouble != Trouble::Calm && self.plan.trouble != Trouble::Crash {
-            return self.plain(at, "CHECKPOINT");
-        }
-        let text = format!("DBCC CHECKDB ('{}') WITH NO_INFOMSGS", self.players[at].database);
-        self.plain(at, &text)
-    }
-
-    /// What a failed answer means. `Ok(None)` is success; an error nothing explains is a violation.
-    fn explain(&mut self, at: usize, answer: &Answer, is_commit: bool) -> Result<Option<Verdict>, String> {
-        if answer.number() == -1 || answer.number() == 3624 {
-            return Err(format!("a panic or a broken assertion: {}", answer.told()));
-        }
-        let Some(error) = answer.errors.first() else { return Ok(None) };
-        if self.sim.is_crashed() {
-            self.failures += 1;
-            return Ok(Some(Verdict::Doubt));
-        }
-        let verdict = verdict(error, self.plan.trouble, is_commit, self.rivals(at));
-        match verdict {
-            Verdict::Unexplained => return Err(format!("nothing explains {}", answer.told())),
-            Verdict::Locked | Verdict::Duplicate => {}
-            Verdict::Nothing | Verdict::Doubt => {
-                self.failures += 1;
-                if tells_damage(answer.number(), self.plan.trouble) {
-                    self.damaged.insert(self.players[at].database.clone());
-                }
-            }
-        }
-        Ok(Some(verdict))
-    }
-
-    fn acknowledge(&mut self, database: &str, changes: &[Change]) {
-        self.commits += 1;
-        let ledger = self.committed.get_mut(database).expect("a session's database is known");
-        changes.iter().for_each(|change| ledger.apply(change));
-    }
-
-    fn doubt(&mut self, database: &str, changes: Vec<Change>) {
-        self.doubt_count += 1;
-        self.frozen.insert(database.to_owned());
-        let earlier = self.doubts.insert(database.to_owned(), changes);
-        assert!(earlier.is_none(), "a database in doubt is not asked");
-    }
-
-    /// After a failure within a transaction: it is taken back, as a careful client does.
-    fn give_up(&mut self, at: usize) -> Result<(), String> {
-        let database = self.players[at].database.clone();
-        self.players[at].end_transaction();
-        if self.players[at].client.is_none() || self.sim.is_crashed() {
-            return Ok(());
-        }
-        let answer = self.ask(at, "IF @@TRANCOUNT > 0 ROLLBACK");
-        if self.explain(at, &answer, false)?.is_some() {
-            self.players[at].end_session();
-            self.frozen.insert(database);
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, at: usize) -> Result<(), String> {
-        let database = self.players[at].database.clone();
-        let view = self.players[at].view(&self.committed[&database]);
-        let statement = self.workload.write(&view);
-        if let Some((path, bytes)) = self.workload.file.take() {
-            self.sim.put_foreign(Path::new(&path), &bytes);
-        }
-        let is_open = self.players[at].is_in_transaction;
-        let answer = self.ask(at, &statement.text);
-        match self.explain(at, &answer, false)? {
-            None => self.written(at, &database, statement, &answer),
-            Some(Verdict::Duplicate) if statement.expect == Expect::Duplicate => Ok(()),
-            Some(Verdict::Duplicate) => Err(format!("no such row was there: {}", answer.told())),
-            Some(Verdict::Locked) => Ok(()),
-            Some(_) if is_open => self.give_up(at),
-            Some(Verdict::Doubt) if statement.expect != Expect::Duplicate => {
-                self.doubt(&database, statement.changes);
-                Ok(())
-            }
-            Some(_) => Ok(()),
-        }
-    }
-
-    fn written(&mut self, at: usize, database: &str, statement: Statement, answer: &Answer) -> Result<(), String> {
-        match statement.expect {
-            Expect::Duplicate => return Err("a second row of the same key was taken".into()),
-            Expect::Rows(expected) if answer.counted != Some(expected) => {
-                return Err(format!("{expected} rows had to be counted, not {:?}", answer.counted));
-            }
-            Expect::Rows(_) | Expect::Done => {}
-        }
-        if self.players[at].is_in_transaction {
-            self.players[at].changes.extend(statement.changes);
-        } else {
-            self.acknowledge(database, &statement.changes);
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, at: usize) -> Result<(), String> {
-        let database = self.players[at].database.clone();
-        let view = self.players[at].view(&self.committed[&database]);
-        let Some(question) = self.workload.read(&view) else { return Ok(()) };
-        let is_open = self.players[at].is_in_transaction;
-        let answer = self.ask(at, &question.text);
-        match self.explain(at, &answer, false)? {
-            None => {}
-            Some(Verdict::Locked) => return Ok(()),
-            Some(_) if is_open => return self.give_up(at),
-            Some(_) => return Ok(()),
-        }
-        match difference(&question.expected, &answer.rows) {
-            None => Ok(()),
-            // A write went astray: a page may be what it was before. It is seen at the restart that the check tells.
-            Some(why) if self.plan.trouble == Trouble::Misdirected && database == "user0" => {
-                self.note(format!("stale: {why}"));
-                self.damaged.insert(database.clone());
-                self.frozen.insert(database);
-                Ok(())
-            }
-            Some(why) => Err(format!("a read is wrong: {why}")),
-        }
-    }
-
-    fn begin(&mut self, at: usize) -> Result<(), String> {
-        let answer = self.ask(at, "BEGIN TRANSACTION");
-        if self.explain(at, &answer, false)?.is_none() {
-            self.players[at].is_in_transaction = true;
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self, at: usize) -> Result<(), String> {
-        let database = self.players[at].database.clone();
-        // Before it is asked: an error may end the session.
-        let changes = self.players[at].end_transaction();
-        let answer = self.ask(at, "COMMIT");
-        let explained = self.explain(at, &answer, true)?;
-        match explained {
-            None => self.acknowledge(&database, &changes),
-            Some(_) => {
-                self.players[at].end_session();
-                self.doubt(&database, changes);
-            }
-        }
-        Ok(())
-    }
-
-    fn roll_back(&mut self, at: usize) -> Result<(), String> {
-        let answer = self.ask(at, "ROLLBACK");
-        let explained = self.explain(at, &answer, false)?;
-        self.players[at].end_transaction();
-        if explained.is_some() {
-            let database = self.players[at].database.clone();
-            self.players[at].end_session();
-            self.frozen.insert(database);
-        }
-        Ok(())
-    }
-
-    fn save(&mut self, at: usize) -> Result<(), String> {
-        let answer = self.ask(at, "SAVE TRANSACTION s");
-        match self.explain(at, &answer, false)? {
-            None => self.players[at].savepoint = Some(self.players[at].changes.len()),
-            Some(_) => self.give_up(at)?,
-        }
-        Ok(())
-    }
-
-    fn roll_back_to_savepoint(&mut self, at: usize) -> Result<(), String> {
-        let Some(savepoint) = self.players[at].savepoint else { return self.save(at) };
-        let answer = self.ask(at, "ROLLBACK TRANSACTION s");
-        match self.explain(at, &answer, false)? {
-            None => {
-                self.players[at].changes.truncate(savepoint);
-                Ok(())
-            }
-            Some(_) => self.give_up(at),
-        }
-    }
-
-    /// Makes a database, or drops one that nobody is in.
-    fn make_or_drop_database(&mut self, at: usize) -> Result<(), String> {
-        if self.players[at].is_in_transaction || self.committed.len() > 3 && self.random.chance(1, 2) {
-            return Ok(());
-        }
-        let extra = self.committed.keys().find(|name| name.starts_with("extra")).cloned();
-        let (name, text) = match (extra, self.committed.contains_key("user0")) {
-            (_, false) => ("user0".to_owned(), create_database("user0")),
-            (Some(name), _) if self.players.iter().all(|player| player.database != name) => {
-                let text = format!("DROP DATABASE {name}");
-                (name, text)
-            }
-            (Some(_), _) => return Ok(()),
-            (None, _) => {
-                let name = format!("extra{}", self.statements);
-                let text = create_database(&name);
-                (name, text)
-            }
-        };
-        self.players[at].end_session();
-        let Ok(client) = Client::new(self.engine(), "master") else { return Ok(()) };
-        self.players[at].client = Some(client);
-        self.players[at].database = "master".into();
-        let answer = self.ask(at, &text);
-        let explained = self.explain(at, &answer, true)?;
-        self.players[at].end_session();
-        match explained {
-            None if text.starts_with("DROP") => drop(self.committed.remove(&name)),
-            None => drop(self.committed.insert(name, DatabaseModel::default())),
-            Some(_) => {
-                self.frozen.insert(name.clone());
-                self.database_doubts.insert(name, ());
             }
         }
         Ok(())

@@ -20,12 +20,15 @@
 //! Model: TigerBeetle's VOPR.
 
 pub(crate) mod client;
+mod definitions;
 mod driver;
 mod judge;
 pub mod model;
 pub mod plan;
 mod player;
 mod settle;
+mod steps;
+mod upkeep;
 mod value;
 mod workload;
 

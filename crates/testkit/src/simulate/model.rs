@@ -56,6 +56,28 @@ impl Shape {
     }
 }
 
+/// An index made after its table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexModel {
+    /// Its name.
+    pub name: String,
+    /// Its key column.
+    pub key: String,
+    /// Columns it has besides.
+    pub included: Vec<String>,
+    /// Whether it refuses a second row of the same key.
+    pub is_unique: bool,
+    /// Whether it has all rows, so that every question can be answered through it.
+    pub is_whole: bool,
+}
+
+impl IndexModel {
+    /// Whether it has the column.
+    pub fn uses(&self, column: &str) -> bool {
+        self.key == column || self.included.iter().any(|other| other == column)
+    }
+}
+
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableModel {
@@ -63,10 +85,45 @@ pub struct TableModel {
     pub columns: Vec<ColumnModel>,
     /// How it keeps its rows.
     pub shape: Shape,
-    /// Names of the indexes made after it.
-    pub indexes: Vec<String>,
+    /// The indexes made after it.
+    pub indexes: Vec<IndexModel>,
+    /// The index whose resumable operation is paused.
+    pub job: Option<IndexModel>,
+    /// How often it was built anew: a snapshot from before sees another table.
+    pub rebuilds: u32,
     /// Its rows by id.
     pub rows: BTreeMap<i64, Row>,
+}
+
+impl TableModel {
+    /// A table without rows and indexes.
+    pub fn new(columns: Vec<ColumnModel>, shape: Shape) -> Self {
+        Self { columns, shape, indexes: Vec::new(), job: None, rebuilds: 0, rows: BTreeMap::new() }
+    }
+
+    /// The place of a column.
+    pub fn column(&self, name: &str) -> usize {
+        self.columns.iter().position(|column| column.name == name).expect("indexes are of columns that are there")
+    }
+
+    /// Whether two rows have the same value, or both none, in a column.
+    pub fn has_duplicates(&self, column: &str) -> bool {
+        let at = self.column(column);
+        let mut values: Vec<String> = self.rows.values().map(|row| format!("{:?}", row[at])).collect();
+        values.sort_unstable();
+        values.windows(2).any(|pair| pair[0] == pair[1])
+    }
+
+    /// Whether a unique index refuses the rows as they are.
+    pub fn is_refused(&self) -> bool {
+        self.indexes.iter().any(|index| index.is_unique && self.has_duplicates(&index.key))
+    }
+
+    /// Whether a column can go: no key and no index has it.
+    pub fn can_drop(&self, column: &str) -> bool {
+        let in_key = matches!(self.shape, Shape::Composite | Shape::ClusteredDuplicates) && column == "c1";
+        column != "id" && !in_key && self.columns.len() > 2 && !self.indexes.iter().any(|index| index.uses(column))
+    }
 }
 
 /// A database.
@@ -85,12 +142,20 @@ pub enum Change {
     Drop(String),
     /// A column that may be NULL is added.
     AddColumn(String, ColumnModel),
-    /// An index is made.
-    AddIndex(String, String),
+    /// A column goes.
+    DropColumn(String, String),
+    /// An index is made, and its operation, if it had one, is over.
+    AddIndex(String, IndexModel),
+    /// A resumable operation is begun and paused.
+    BeginJob(String, IndexModel),
+    /// It is given up.
+    EndJob(String),
     /// An index is dropped.
     DropIndex(String, String),
     /// All rows go.
     Clear(String),
+    /// It is built anew.
+    Rebuild(String),
     /// A row is there, whatever was under its id.
     Put(String, Row),
     /// A row goes.
@@ -123,9 +188,28 @@ impl DatabaseModel {
                     Arc::make_mut(row).push(Scalar::Null);
                 }
             }
-            Change::AddIndex(name, index) => self.table(name).indexes.push(index.clone()),
-            Change::DropIndex(name, index) => self.table(name).indexes.retain(|other| other != index),
-            Change::Clear(name) => self.table(name).rows.clear(),
+            Change::DropColumn(name, column) => {
+                let table = self.table(name);
+                let at = table.column(column);
+                table.columns.remove(at);
+                for row in table.rows.values_mut() {
+                    Arc::make_mut(row).remove(at);
+                }
+            }
+            Change::AddIndex(name, index) => {
+                let table = self.table(name);
+                table.job = None;
+                table.indexes.push(index.clone());
+            }
+            Change::BeginJob(name, index) => self.table(name).job = Some(index.clone()),
+            Change::EndJob(name) => self.table(name).job = None,
+            Change::DropIndex(name, index) => self.table(name).indexes.retain(|other| other.name != *index),
+            Change::Clear(name) => {
+                let table = self.table(name);
+                table.rows.clear();
+                table.rebuilds += 1;
+            }
+            Change::Rebuild(name) => self.table(name).rebuilds += 1,
             Change::Put(name, row) => {
                 self.table(name).rows.insert(id_of(row), row.clone());
             }
@@ -186,8 +270,7 @@ mod tests {
 
     #[test]
     fn changes_do_not_reach_the_copy_they_were_not_applied_to() {
-        let table =
-            TableModel { columns: Vec::new(), shape: Shape::Clustered, indexes: Vec::new(), rows: BTreeMap::from([(1, row(1, 5))]) };
+        let table = TableModel { rows: BTreeMap::from([(1, row(1, 5))]), ..TableModel::new(Vec::new(), Shape::Clustered) };
         let before = DatabaseModel::default().with(&[Change::Create("t".into(), table)]);
         let after = before.with(&[Change::Put("t".into(), row(2, 6)), Change::Delete("t".into(), 1)]);
         assert_eq!(before.tables["t"].rows.keys().collect::<Vec<_>>(), [&1]);

@@ -19,6 +19,8 @@ pub enum Trouble {
     Rot,
     /// Writes of data pages go astray or are lost though acknowledged.
     Misdirected,
+    /// A log that does not grow, under the FULL recovery model, backed up now and then; crashes too.
+    SmallLog,
 }
 
 impl Trouble {
@@ -64,13 +66,14 @@ impl Plan {
     /// The plan of a seed.
     pub fn of(seed: u64) -> Self {
         let mut random = SeededRandom::new(seed ^ 0x51_4D41_5445);
-        let trouble = match random.below(16) {
+        let trouble = match random.below(18) {
             0 => Trouble::Calm,
             1..9 => Trouble::Crash,
             9..11 => Trouble::IoErrors,
             11..13 => Trouble::DiskFull,
             13..15 => Trouble::Rot,
-            _ => Trouble::Misdirected,
+            15 => Trouble::Misdirected,
+            _ => Trouble::SmallLog,
         };
         Self {
             seed,
@@ -121,4 +124,11 @@ pub fn bad_reads(random: &mut SeededRandom) -> Vec<FaultRule> {
 pub fn bad_writes(random: &mut SeededRandom) -> Vec<FaultRule> {
     let fault = if random.chance(2, 3) { Fault::Misdirect } else { Fault::Lose };
     vec![FaultRule { times: 1 + random.below(2), ..FaultRule::nth(Operation::Write, 1 + random.below(40), fault) }.on("/user0.mdf")]
+}
+
+/// I/O of a database that takes minutes, so that what has a limit of time meets it.
+pub fn delays(random: &mut SeededRandom) -> Vec<FaultRule> {
+    let operation = if random.chance(1, 2) { Operation::Write } else { Operation::Read };
+    let delay = Fault::Delay(70_000_000_000);
+    vec![FaultRule { times: 1 + random.below(60), ..FaultRule::nth(operation, 1 + random.below(30), delay) }.on("/user")]
 }

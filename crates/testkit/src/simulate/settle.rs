@@ -3,7 +3,8 @@
 use super::client::{Answer, Client};
 use super::driver::Driver;
 use super::judge::tells_damage;
-use super::model::{DatabaseModel, TableModel, difference};
+use super::model::{Change, DatabaseModel, TableModel, difference};
+use super::steps::jobs_at;
 use super::workload::all_of;
 use std::collections::BTreeSet;
 use thawdb_types::Scalar;
@@ -22,7 +23,7 @@ enum Compared {
 /// How the columns and indexes of a table differ from the model's: a table without rows does not show them.
 fn definitions(client: &mut Client, table: &str, model: &TableModel) -> Option<String> {
     let columns: BTreeSet<String> = model.columns.iter().map(|column| column.name.clone()).collect();
-    let indexes: BTreeSet<String> = model.indexes.iter().cloned().collect();
+    let indexes: BTreeSet<String> = model.indexes.iter().map(|index| index.name.clone()).collect();
     let questions = [("columns", "LIKE '%'", columns), ("indexes", "LIKE 'ix%'", indexes)];
     questions.into_iter().find_map(|(what, which, expected)| {
         let text = format!("SELECT name FROM sys.{what} WHERE object_id = OBJECT_ID('{table}') AND name {which}");
@@ -46,6 +47,7 @@ impl Driver {
             self.settle_database(&name)?;
         }
         self.doubts.clear();
+        self.job_doubts.clear();
         self.frozen = self.stale.clone();
         Ok(())
     }
@@ -78,7 +80,7 @@ impl Driver {
         let committed = self.committed[name].clone();
         let first = match self.compare(&mut client, name, &committed)? {
             Compared::Different(why) => why,
-            Compared::Equal => return Ok(()),
+            Compared::Equal => return self.settle_jobs(&mut client, name),
             Compared::Damaged => {
                 self.damaged.insert(name.to_owned());
                 return Ok(());
@@ -91,20 +93,46 @@ impl Driver {
                 Compared::Different(why) => told.push_str(&format!("; with the commit in doubt: {why}")),
                 Compared::Equal | Compared::Damaged => {
                     self.committed.insert(name.to_owned(), with_doubt);
-                    return Ok(());
+                    return self.settle_jobs(&mut client, name);
                 }
             }
         }
         if self.plan.trouble.damages() && name == "user0" {
-            // A stale page is whole; that something is wrong must be seen at least by the check.
             return self.expect_findings(&mut client, name, &told);
         }
         Err(told)
     }
 
+    /// Resumable operations outlive a crash: each is there, or where there was a doubt it may be.
+    fn settle_jobs(&mut self, client: &mut Client, name: &str) -> Result<(), String> {
+        if self.plan.trouble.damages() && name == "user0" {
+            return Ok(());
+        }
+        let doubt = self.job_doubts.get(name).cloned();
+        let tables: Vec<_> = self.committed[name].tables.iter().map(|(table, model)| (table.clone(), model.job.clone())).collect();
+        for (table, job) in tables {
+            let found = jobs_at(client, &table).map_err(|why| format!("{name}: the operations at {table}: {why}"))?;
+            let doubtful = doubt.as_ref().filter(|(of, _)| *of == table).map(|(_, index)| index);
+            let ledger = self.committed.get_mut(name).expect("the database is known");
+            match (found.as_slice(), job, doubtful) {
+                ([], None, _) => {}
+                ([], Some(_), Some(_)) => ledger.apply(&Change::EndJob(table)),
+                ([found], Some(job), _) if *found == job.name => {}
+                ([found], None, Some(index)) if *found == index.name => ledger.apply(&Change::BeginJob(table, index.clone())),
+                (found, job, _) => {
+                    let expected = job.map(|job| job.name);
+                    return Err(format!("{name}.{table} has the operations {found:?}, {expected:?} expected"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rot is always seen, at the latest by the check. A page that is what it was before a lost write is whole, and where
+    /// no other page rests on what it lacks, nothing tells.
     fn expect_findings(&mut self, client: &mut Client, name: &str, told: &str) -> Result<(), String> {
         let answer = client.ask(&format!("DBCC CHECKDB ('{name}') WITH NO_INFOMSGS"));
-        if answer.errors.is_empty() || answer.number() == -1 {
+        if (answer.errors.is_empty() && !self.was_lost) || answer.number() == -1 {
             return Err(format!("{told}; and CHECKDB says nothing of it"));
         }
         self.note(format!("{told}; CHECKDB: {}", answer.told()));
@@ -119,7 +147,11 @@ impl Driver {
         let mut is_damaged = false;
         let tables = client.ask("SELECT name FROM sys.tables");
         if !tables.errors.is_empty() {
-            return if may_fail && tells_damage(tables.number(), self.plan.trouble) { Ok(Compared::Damaged) } else { Err(tables.told()) };
+            return if may_fail && tells_damage(tables.number(), self.plan.trouble, self.was_lost) {
+                Ok(Compared::Damaged)
+            } else {
+                Err(tables.told())
+            };
         }
         let (expected, found) = (model.tables.keys().cloned().collect::<BTreeSet<_>>(), names(&tables));
         if expected != found {
@@ -133,7 +165,7 @@ impl Driver {
             let answer = client.ask(&question.text);
             match answer.number() {
                 0 => {}
-                number if may_fail && tells_damage(number, self.plan.trouble) => {
+                number if may_fail && tells_damage(number, self.plan.trouble, self.was_lost) => {
                     is_damaged = true;
                     continue;
                 }

@@ -1,17 +1,18 @@
 //! What sessions ask: random statements over the tables they see, each with what it must do.
 //!
 //! The generator sees only the model. It makes statements that are right or wrong in known ways; whatever else the
-//! engine says of them is for the driver to judge.
+//! engine says of them is for the driver to judge. Here are those that read and change rows; [`super::definitions`] has
+//! those that change tables and indexes, [`super::upkeep`] those that change nothing the ledger knows.
 
-use super::model::{Change, ColumnModel, DatabaseModel, Row, Shape, TableModel, id_of};
-use super::value::{any_type, any_value, field, has_plain_text, is_comparable, key_type, literal};
+use super::model::{Change, DatabaseModel, IndexModel, Row, TableModel, id_of};
+use super::value::{any_value, field, has_plain_text, is_comparable, literal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_observe::seeded::SeededRandom;
-use thawdb_types::{Scalar, SqlType};
+use thawdb_types::Scalar;
 
 /// Most tables of a database; with more, one is dropped now and then.
-const TABLES_MAX: usize = 4;
+pub(super) const TABLES_MAX: usize = 4;
 /// Ids that rows of tables with a unique id are drawn from.
 const IDS: u64 = 80;
 /// Most rows of a table: above it the workload deletes.
@@ -26,6 +27,23 @@ pub enum Expect {
     Rows(u64),
     /// It fails: 2627 or 2601.
     Duplicate,
+    /// It makes a unique index of a column; with true it fails, 1505, for rows that share a key.
+    Unique(bool),
+    /// It fails with this number.
+    Refused(i32),
+}
+
+/// Where a session may do what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Anything: a database, outside a transaction.
+    Open,
+    /// What a transaction may do.
+    Transaction,
+    /// What a transaction under SNAPSHOT may do: rows alone.
+    Snapshot,
+    /// What temporary tables know.
+    Temporary,
 }
 
 /// A statement that changes something.
@@ -37,6 +55,8 @@ pub struct Statement {
     pub changes: Vec<Change>,
     /// What it must say.
     pub expect: Expect,
+    /// The table where it may leave a resumable operation, or end one, when it fails, and the index.
+    pub job: Option<(String, IndexModel)>,
 }
 
 /// A statement that reads.
@@ -46,6 +66,8 @@ pub struct Question {
     pub text: String,
     /// The rows it must give, by id.
     pub expected: BTreeMap<i64, Row>,
+    /// Whether it gives their number instead.
+    pub counts: bool,
 }
 
 /// The generator.
@@ -56,6 +78,8 @@ pub struct Workload {
     next: i64,
     /// Files for BULK INSERT that the driver puts on the disk before it runs the statement: path and bytes.
     pub file: Option<(String, Vec<u8>)>,
+    /// Files added to databases, by database.
+    pub(super) files: Vec<(String, String)>,
 }
 
 /// A row's cells as a VALUES list has them.
@@ -67,7 +91,7 @@ fn cells(table: &TableModel, row: &[Scalar]) -> String {
 impl Workload {
     /// A generator of its own randomness.
     pub fn new(random: SeededRandom) -> Self {
-        Self { random, next: 10_000, file: None }
+        Self { random, next: 10_000, file: None, files: Vec::new() }
     }
 
     /// A number below `bound`.
@@ -75,12 +99,12 @@ impl Workload {
         usize::try_from(self.random.below(bound as u64)).expect("below a usize")
     }
 
-    fn fresh(&mut self) -> i64 {
+    pub(super) fn fresh(&mut self) -> i64 {
         self.next += 1;
         self.next
     }
 
-    fn table<'a>(&mut self, view: &'a DatabaseModel) -> Option<(&'a String, &'a TableModel)> {
+    pub(super) fn table<'a>(&mut self, view: &'a DatabaseModel) -> Option<(&'a String, &'a TableModel)> {
         if view.tables.is_empty() {
             return None;
         }
@@ -99,62 +123,39 @@ impl Workload {
     }
 
     /// A statement that changes rows or definitions.
-    pub fn write(&mut self, view: &DatabaseModel) -> Statement {
-        if view.tables.is_empty() || (view.tables.len() < TABLES_MAX && self.random.chance(1, 20)) {
-            return self.create_table();
+    pub fn write(&mut self, view: &DatabaseModel, scope: Scope) -> Option<Statement> {
+        if scope != Scope::Snapshot && (view.tables.is_empty() || (view.tables.len() < TABLES_MAX && self.random.chance(1, 20))) {
+            return Some(self.create_table(view, scope));
         }
-        let (name, table) = self.table(view).expect("there is a table");
+        let (name, table) = self.table(view)?;
         let (name, table) = (name.clone(), table.clone());
         if table.rows.len() > ROWS_MAX {
-            return self.delete(&name, &table);
+            return Some(self.delete(&name, &table));
         }
-        match self.random.below(100) {
-            0..34 => self.insert(&name, &table),
-            34..40 => self.insert_select(&name, &table),
-            40..62 => self.update(&name, &table),
-            62..68 => self.move_row(&name, &table),
-            68..82 => self.delete(&name, &table),
-            82..86 => self.bulk_insert(&name, &table),
-            86..94 => self.change_index(&name, &table),
-            94..96 => self.add_column(&name, &table),
-            96..98 => Self::plain(format!("TRUNCATE TABLE {name}"), Change::Clear(name)),
-            _ if view.tables.len() > 1 => Self::plain(format!("DROP TABLE {name}"), Change::Drop(name)),
-            _ => self.insert(&name, &table),
-        }
+        Some(match self.random.below(100) {
+            0..32 => self.insert(&name, &table),
+            32..38 => self.insert_select(&name, &table),
+            38..60 => self.update(&name, &table),
+            60..66 => self.move_row(&name, &table),
+            66..78 => self.delete(&name, &table),
+            78..82 if !matches!(scope, Scope::Temporary | Scope::Snapshot) => self.bulk_insert(&name, &table),
+            78..82 => self.insert(&name, &table),
+            _ if scope == Scope::Snapshot => self.update(&name, &table),
+            _ => self.define(view, scope, &name, &table),
+        })
     }
 
-    fn plain(text: String, change: Change) -> Statement {
-        Statement { text, changes: vec![change], expect: Expect::Done }
+    /// A statement that changes rows: refused where the rows as they would be break a unique index.
+    fn rows(text: String, changes: Vec<Change>, count: usize, name: &str, table: &TableModel) -> Statement {
+        let mut after = DatabaseModel::default();
+        after.apply(&Change::Create(name.to_owned(), table.clone()));
+        let is_refused = after.with(&changes).tables[name].is_refused();
+        let expect = if is_refused { Expect::Duplicate } else { Expect::Rows(count as u64) };
+        Statement { text, changes, expect, job: None }
     }
 
-    fn create_table(&mut self) -> Statement {
-        let name = format!("t{}", self.fresh());
-        let shape = Shape::ALL[self.below(Shape::ALL.len())];
-        let mut columns = vec![ColumnModel { name: "id".into(), sql_type: SqlType::Int, nullable: false }];
-        for number in 1..=1 + self.below(5) {
-            // Two shapes have the first column in a key.
-            let sql_type = match (number, shape) {
-                (1, Shape::Composite) => SqlType::nvarchar(60),
-                (1, Shape::ClusteredDuplicates) => key_type(&mut self.random),
-                _ => any_type(&mut self.random),
-            };
-            let nullable = !(number == 1 && shape == Shape::Composite) && self.random.chance(2, 3);
-            columns.push(ColumnModel { name: format!("c{number}"), sql_type, nullable });
-        }
-        let column = |column: &ColumnModel| {
-            format!("{} {} {}", column.name, column.sql_type.name(), if column.nullable { "NULL" } else { "NOT NULL" })
-        };
-        let listed: Vec<_> = columns.iter().map(column).collect();
-        let key = match shape {
-            Shape::Clustered => ", PRIMARY KEY CLUSTERED (id)",
-            Shape::Descending => ", PRIMARY KEY CLUSTERED (id DESC)",
-            Shape::Composite => ", PRIMARY KEY CLUSTERED (c1, id)",
-            Shape::Heap => "",
-            Shape::HeapWithIndex => ", UNIQUE NONCLUSTERED (id)",
-            Shape::ClusteredDuplicates => ", PRIMARY KEY NONCLUSTERED (id), INDEX cx CLUSTERED (c1)",
-        };
-        let text = format!("CREATE TABLE {name} ({}{key})", listed.join(", "));
-        Self::plain(text, Change::Create(name, TableModel { columns, shape, indexes: Vec::new(), rows: BTreeMap::new() }))
+    pub(super) fn plain(text: String, change: Change) -> Statement {
+        Statement { text, changes: vec![change], expect: Expect::Done, job: None }
     }
 
     fn insert(&mut self, name: &str, table: &TableModel) -> Statement {
@@ -170,8 +171,12 @@ impl Workload {
         let is_duplicate = rows.iter().any(|row| table.rows.contains_key(&id_of(row)) || !seen.insert(id_of(row)));
         let listed: Vec<_> = rows.iter().map(|row| cells(table, row)).collect();
         let text = format!("INSERT {name} VALUES {}", listed.join(", "));
-        let expect = if is_duplicate { Expect::Duplicate } else { Expect::Rows(rows.len() as u64) };
-        Statement { text, changes: rows.into_iter().map(|row| Change::Put(name.to_owned(), row)).collect(), expect }
+        let count = rows.len();
+        let changes = rows.into_iter().map(|row| Change::Put(name.to_owned(), row)).collect();
+        if is_duplicate {
+            return Statement { text, changes, expect: Expect::Duplicate, job: None };
+        }
+        Self::rows(text, changes, count, name, table)
     }
 
     fn insert_select(&mut self, name: &str, table: &TableModel) -> Statement {
@@ -187,11 +192,12 @@ impl Workload {
         });
         let changes: Vec<_> = copied.collect();
         let text = format!("INSERT {name} ({list}) SELECT id + {shift}, {rest} FROM {name} WHERE id < 10050");
-        Statement { text, expect: Expect::Rows(changes.len() as u64), changes }
+        let count = changes.len();
+        Self::rows(text, changes, count, name, table)
     }
 
     /// A condition, and the rows it is true of.
-    fn condition(&mut self, table: &TableModel) -> (String, Vec<Row>) {
+    pub(super) fn condition(&mut self, table: &TableModel) -> (String, Vec<Row>) {
         let comparable: Vec<usize> = (1..table.columns.len()).filter(|at| is_comparable(&table.columns[*at].sql_type)).collect();
         match self.random.below(4) {
             0 if !comparable.is_empty() => {
@@ -227,7 +233,7 @@ impl Workload {
             Change::Put(name.to_owned(), Arc::new(row))
         });
         let text = format!("UPDATE {name} SET {} = {} WHERE {condition}", column.name, literal(&value, &column.sql_type));
-        Statement { text, changes: changed.collect(), expect: Expect::Rows(rows.len() as u64) }
+        Self::rows(text, changed.collect(), rows.len(), name, table)
     }
 
     /// Gives a row another id.
@@ -238,9 +244,12 @@ impl Workload {
         let to = if table.shape.is_id_unique() && self.random.chance(1, 2) { self.id() } else { self.fresh() };
         let mut moved = (**row).clone();
         moved[0] = Scalar::Int(i32::try_from(to).expect("ids are small"));
-        let expect = if to != *from && table.rows.contains_key(&to) { Expect::Duplicate } else { Expect::Rows(1) };
         let changes = vec![Change::Delete(name.to_owned(), *from), Change::Put(name.to_owned(), Arc::new(moved))];
-        Statement { text: format!("UPDATE {name} SET id = {to} WHERE id = {from}"), changes, expect }
+        let text = format!("UPDATE {name} SET id = {to} WHERE id = {from}");
+        if to != *from && table.rows.contains_key(&to) {
+            return Statement { text, changes, expect: Expect::Duplicate, job: None };
+        }
+        Self::rows(text, changes, 1, name, table)
     }
 
     fn delete(&mut self, name: &str, table: &TableModel) -> Statement {
@@ -251,7 +260,7 @@ impl Workload {
             self.condition(table)
         };
         let changes = rows.iter().map(|row: &Row| Change::Delete(name.to_owned(), id_of(row))).collect();
-        Statement { text: format!("DELETE {name} WHERE {condition}"), changes, expect: Expect::Rows(rows.len() as u64) }
+        Self::rows(format!("DELETE {name} WHERE {condition}"), changes, rows.len(), name, table)
     }
 
     fn bulk_insert(&mut self, name: &str, table: &TableModel) -> Statement {
@@ -272,48 +281,32 @@ impl Workload {
         let tablock = if self.random.chance(1, 2) { ", TABLOCK" } else { "" };
         let statement = format!("BULK INSERT {name} FROM '{path}' WITH (FIELDTERMINATOR = '|', ROWTERMINATOR = '0x0a'{tablock})");
         self.file = Some((path, text.into_bytes()));
-        Statement { text: statement, expect: Expect::Rows(changes.len() as u64), changes }
-    }
-
-    fn change_index(&mut self, name: &str, table: &TableModel) -> Statement {
-        if table.indexes.len() > 2 || (!table.indexes.is_empty() && self.random.chance(1, 3)) {
-            let index = table.indexes[self.below(table.indexes.len())].clone();
-            return Self::plain(format!("DROP INDEX {index} ON {name}"), Change::DropIndex(name.to_owned(), index));
-        }
-        let index = format!("ix{}", self.fresh());
-        let keys: Vec<usize> = (1..table.columns.len()).filter(|at| table.columns[*at].sql_type.length().unwrap_or(0) < 900).collect();
-        let keys: Vec<usize> = keys.into_iter().filter(|at| !table.columns[*at].sql_type.is_large()).collect();
-        let first = if keys.is_empty() { 0 } else { keys[self.below(keys.len())] };
-        let order = if self.random.chance(1, 3) { " DESC" } else { "" };
-        let included: Vec<_> = (1..table.columns.len()).filter(|at| *at != first && self.random.chance(1, 3)).collect();
-        let included: Vec<_> = included.iter().map(|at| table.columns[*at].name.as_str()).collect();
-        let include = if included.is_empty() { String::new() } else { format!(" INCLUDE ({})", included.join(", ")) };
-        let text = format!("CREATE INDEX {index} ON {name} ({}{order}){include}", table.columns[first].name);
-        Self::plain(text, Change::AddIndex(name.to_owned(), index))
-    }
-
-    fn add_column(&mut self, name: &str, table: &TableModel) -> Statement {
-        if table.columns.len() > 8 {
-            return self.insert(name, table);
-        }
-        let column = ColumnModel { name: format!("c{}", self.fresh()), sql_type: any_type(&mut self.random), nullable: true };
-        let text = format!("ALTER TABLE {name} ADD {} {} NULL", column.name, column.sql_type.name());
-        Self::plain(text, Change::AddColumn(name.to_owned(), column))
+        let count = changes.len();
+        Self::rows(statement, changes, count, name, table)
     }
 
     /// A statement that reads.
     pub fn read(&mut self, view: &DatabaseModel) -> Option<Question> {
         let (name, table) = self.table(view)?;
-        if self.random.chance(1, 3) {
-            return Some(all_of(name, table));
+        let whole: Vec<&IndexModel> = table.indexes.iter().filter(|index| index.is_whole).collect();
+        match self.random.below(12) {
+            0..3 => Some(all_of(name, table)),
+            3 => Some(Question { text: format!("SELECT COUNT(*) FROM {name}"), counts: true, ..all_of(name, table) }),
+            4 => Some(Question { text: format!("SELECT * FROM {name} ORDER BY id DESC"), ..all_of(name, table) }),
+            5..7 if !whole.is_empty() => {
+                let index = &whole[self.below(whole.len())].name;
+                Some(Question { text: format!("SELECT * FROM {name} WITH (INDEX ({index}))"), ..all_of(name, table) })
+            }
+            _ => {
+                let (condition, rows) = self.condition(table);
+                let expected = rows.into_iter().map(|row| (id_of(&row), row)).collect();
+                Some(Question { text: format!("SELECT * FROM {name} WHERE {condition}"), expected, counts: false })
+            }
         }
-        let (condition, rows) = self.condition(table);
-        let expected = rows.into_iter().map(|row| (id_of(&row), row)).collect();
-        Some(Question { text: format!("SELECT * FROM {name} WHERE {condition}"), expected })
     }
 }
 
 /// The question for all rows of a table.
 pub fn all_of(name: &str, table: &TableModel) -> Question {
-    Question { text: format!("SELECT * FROM {name}"), expected: table.rows.clone() }
+    Question { text: format!("SELECT * FROM {name}"), expected: table.rows.clone(), counts: false }
 }

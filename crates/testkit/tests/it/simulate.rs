@@ -1,6 +1,7 @@
 //! The whole engine on the simulated disk: a few seeds of every kind of trouble, and that a seed replays.
 //!
-//! `THAWDB_SIMULATE_SEED` runs one seed, `THAWDB_SIMULATE_SEEDS` that many; `thawdb simulate` is the long mode.
+//! `THAWDB_SIMULATE_SEED` runs one seed, `THAWDB_SIMULATE_SEEDS` that many, from `THAWDB_SIMULATE_FROM` on, and with
+//! `THAWDB_SIMULATE_ALL` violations do not end it; `thawdb simulate` is the long mode.
 
 use thawdb_testkit::simulate::{Plan, Summary, run, run_plan};
 
@@ -12,7 +13,10 @@ fn nothing_acknowledged_is_lost_and_no_damage_is_served() {
     let variable = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match (variable("THAWDB_SIMULATE_SEED"), variable("THAWDB_SIMULATE_SEEDS")) {
         (Some(seed), _) => seed..seed + 1,
-        (None, count) => 0..count.unwrap_or(SEEDS),
+        (None, count) => {
+            let from = variable("THAWDB_SIMULATE_FROM").unwrap_or(0);
+            from..from + count.unwrap_or(SEEDS)
+        }
     };
     let mut summary = Summary::default();
     for seed in seeds {
