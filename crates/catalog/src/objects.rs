@@ -1,7 +1,8 @@
 //! What a database's catalog holds beside tables: schemas, constraints, users, properties; and its records' formats.
 
 use crate::defs::{
-    ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation, ObjectId, SchemaId, TableDef,
+    ColumnDef, ColumnId, ComputedDef, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation, ObjectId,
+    SchemaId, TableDef,
 };
 use crate::filter::{read_filter, write_filter};
 use crate::record::{Reader, RecordError, Writer};
@@ -12,7 +13,7 @@ use thawdb_storage::TreeId;
 /// Format of all records of this version.
 pub(crate) const RECORD_VERSION: u8 = 1;
 /// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION.
-pub(crate) const TABLE_VERSION: u8 = 2;
+pub(crate) const TABLE_VERSION: u8 = 3;
 
 /// A schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,12 +249,24 @@ pub(crate) fn write_column(w: &mut Writer, column: &ColumnDef) {
         w.i64(identity.seed).i64(identity.increment);
     }
     w.optional_text(column.default.as_deref()).optional_text(column.default_name.as_deref());
+    w.optional_text(column.computed.as_ref().map(|computed| computed.definition.as_str()));
+    if let Some(computed) = &column.computed {
+        w.flag(computed.persisted).flag(computed.stored);
+    }
+    w.i32(column.user_type.map_or(0, |id| id.0));
 }
 
-pub(crate) fn read_column(r: &mut Reader<'_>) -> Result<ColumnDef, RecordError> {
+/// Reads a column; formats before `extended` ones know no computed columns.
+pub(crate) fn read_column(r: &mut Reader<'_>, extended: bool) -> Result<ColumnDef, RecordError> {
     let (id, name, sql_type, nullable) = (ColumnId(r.i32()?), r.text()?, r.sql_type()?, r.flag()?);
     let identity = if r.flag()? { Some(IdentityDef { seed: r.i64()?, increment: r.i64()? }) } else { None };
-    Ok(ColumnDef { id, name, sql_type, nullable, identity, default: r.optional_text()?, default_name: r.optional_text()? })
+    let (default, default_name) = (r.optional_text()?, r.optional_text()?);
+    let computed = match if extended { r.optional_text()? } else { None } {
+        None => None,
+        Some(definition) => Some(ComputedDef { definition, persisted: r.flag()?, stored: r.flag()? }),
+    };
+    let user_type = if extended { Some(r.i32()?).filter(|id| *id != 0).map(ObjectId) } else { None };
+    Ok(ColumnDef { id, name, sql_type, nullable, identity, default, default_name, computed, user_type })
 }
 
 pub(crate) fn write_index(w: &mut Writer, index: &IndexDef) {
@@ -316,7 +329,8 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
     let mut r = Reader::of_versions(record, 1, TABLE_VERSION)?;
     let (id, schema, name) = (ObjectId(r.i32()?), SchemaId(r.i32()?), r.text()?);
     let (created, modified) = (r.i64()?, r.i64()?);
-    let columns = r.list(read_column)?;
+    let computed = r.version() > 2;
+    let columns = r.list(|r| read_column(r, computed))?;
     let indexes = r.list(read_index)?;
     let lock_escalation = if r.version() > 1 { read_escalation(&mut r)? } else { LockEscalation::default() };
     r.finish()?;
@@ -368,6 +382,8 @@ mod tests {
             identity: None,
             default: None,
             default_name: None,
+            computed: None,
+            user_type: None,
         };
         let heap = IndexDef {
             id: IndexId(0),

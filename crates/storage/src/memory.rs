@@ -151,6 +151,11 @@ impl MemoryAccount {
         self.bytes_max
     }
 
+    /// Whether grants have so much more than they may that nobody who can do otherwise should go on.
+    pub fn is_overdrawn(&self) -> bool {
+        self.granted_bytes() > self.bytes_max - self.pool_bytes_min() + self.bytes_max / 16
+    }
+
     /// Takes `bytes` if the pool keeps its least.
     fn try_take(&self, clerk: Clerk, bytes: u64) -> bool {
         let before = self.granted_bytes();

@@ -5,6 +5,7 @@ use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::format_message::format_message;
 use crate::batch::interpreter::Interpreter;
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::messages::message;
 use crate::rows;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use thawdb_query::compile::{bind_assignment, bind_scalar};
 use thawdb_query::exec::{eval_condition, eval_scalar};
 use thawdb_query::expr::Expr as BoundExpr;
 use thawdb_tsql::ast::{AssignOp, BinaryOp, Declaration, Expr, ExprKind, Ident, RaiseError, SetVariable, Throw, WaitFor, WaitForKind};
-use thawdb_types::{Scalar, SqlError, SqlType};
+use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
 
 /// Longest sleep between looks at the cancel mark.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
@@ -61,14 +62,33 @@ impl Interpreter<'_, '_> {
 
     /// DECLARE: the variables are there since the scope began; initial values are assigned each time it is reached.
     pub(crate) fn declare(&mut self, declarations: &[Declaration]) -> Result<(), Failure> {
-        let mut assigned = Vec::new();
+        let (mut assigned, mut only_values) = (Vec::new(), true);
         for declaration in declarations {
             if let Some(value) = &declaration.value {
                 assigned.push(self.assign(&declaration.variable.name, value)?);
+            } else if self.session.frame().position(&declaration.variable.name).is_none() {
+                // A table is made each time the statement is reached.
+                only_values = false;
+                self.declare_table_of_type(declaration)?;
             }
         }
-        self.keep_exprs(assigned);
+        if only_values {
+            self.keep_exprs(assigned);
+        }
         Ok(())
+    }
+
+    /// DECLARE @t of a table type; a cursor variable is none.
+    fn declare_table_of_type(&mut self, declaration: &Declaration) -> Result<(), Failure> {
+        let name = &declaration.variable.name;
+        let at = TypeUse::Parameter { ordinal: 1, name };
+        if declaration.data_type.name.name.is("cursor") {
+            return Ok(());
+        }
+        match meaning(self.session, &declaration.data_type, at, Collation::DEFAULT)? {
+            TypeMeaning::Table(of) => crate::ddl::temporary::declare_of_type(self, name, &of),
+            TypeMeaning::Value { .. } => Ok(()),
+        }
     }
 
     /// Assigns a value to a variable; its position and the value's expression come back.

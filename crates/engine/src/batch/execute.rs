@@ -8,9 +8,9 @@
 //! A scope begun is ended whatever happens in it: frame, temporary tables, SET options and database of the caller come
 //! back (`run_scope`).
 
-use crate::api::parameter::Parameter as ClientParameter;
+use crate::api::parameter::{Parameter as ClientParameter, TableRows};
 use crate::api::sink::EnvChange;
-use crate::batch::arguments::Argument;
+use crate::batch::arguments::{Argument, TableArgument};
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::{Failure, Fate};
 use crate::batch::function::TableReturn;
@@ -19,8 +19,8 @@ use crate::batch::kept::{KeptRun, KeptRuns};
 use crate::batch::module::Module;
 use crate::batch::outbox::Outbox;
 use crate::batch::program::{Op, Program};
-use crate::ddl::columns::sql_type;
 use crate::ddl::names::shown;
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
 use crate::rows;
@@ -28,7 +28,7 @@ use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{ObjectDef, ObjectKind};
+use thawdb_catalog::{ObjectDef, ObjectKind, TableDef};
 use thawdb_tsql::ast::{
     Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter, Query, QueryBody, Stmt,
     StmtKind,
@@ -237,8 +237,10 @@ pub(crate) fn declare_all(session: &mut SessionState, program: &Program<'_>) -> 
                 session.frame_mut().cursors.insert(name.to_lowercase(), None);
                 continue;
             }
-            let sql_type = sql_type(&declaration.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
-            session.frame_mut().declare(name, sql_type, at);
+            let at_place = TypeUse::Parameter { ordinal, name };
+            if let TypeMeaning::Value { sql_type, .. } = meaning(session, &declaration.data_type, at_place, Collation::DEFAULT)? {
+                session.frame_mut().declare(name, sql_type, at);
+            }
         }
     }
     Ok(())
@@ -274,8 +276,14 @@ impl Interpreter<'_, '_> {
                     sql_type: SqlType::Int,
                     output: false,
                     target: None,
+                    table: None,
                     is_default: true,
                 });
+                continue;
+            }
+            if let Some(table) = self.table_argument(&argument.value.kind) {
+                let (value, sql_type) = (Scalar::Null, SqlType::Int);
+                arguments.push(Argument { name, value, sql_type, output: false, target: None, table: Some(table), is_default: false });
                 continue;
             }
             let (value, sql_type) = self.value(&argument.value)?;
@@ -284,9 +292,17 @@ impl Interpreter<'_, '_> {
                 _ if argument.output => return Err(message(179, &[]).into()),
                 _ => None,
             };
-            arguments.push(Argument { name, value, sql_type, output: argument.output, target, is_default: false });
+            arguments.push(Argument { name, value, sql_type, output: argument.output, target, table: None, is_default: false });
         }
         Ok(arguments)
+    }
+
+    /// The table variable that an argument is, if it is one.
+    fn table_argument(&self, value: &ExprKind) -> Option<TableArgument> {
+        let ExprKind::Variable(variable) = value else { return None };
+        let (frame, name) = (self.session.frame(), variable.name.to_lowercase());
+        let table = frame.table_variables.get(&name)?.clone();
+        Some(TableArgument::Variable { table, of: frame.table_types.get(&name).copied() })
     }
 
     /// EXEC procedure.
@@ -446,12 +462,26 @@ pub(crate) fn bind_declared(
     let mut outputs = Vec::new();
     for (position, parameter) in declared.iter().enumerate() {
         let name = &parameter.variable.name;
-        if parameter.read_only || parameter.varying {
-            return Err(unsupported_option("table-valued or cursor parameter"));
+        if parameter.varying {
+            return Err(unsupported_option("cursor parameter"));
         }
         let ordinal = i32::try_from(position + 1).unwrap_or(i32::MAX);
-        let to = sql_type(&parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
         let argument = given[position].map(|at| &arguments[at]).filter(|argument| !argument.is_default);
+        let to = match meaning(session, &parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)? {
+            TypeMeaning::Value { sql_type, .. } => sql_type,
+            TypeMeaning::Table(of) => {
+                if !parameter.read_only {
+                    return Err(message(352, &[name]));
+                }
+                bind_table(session, frame, name, &of, argument)?;
+                // Positions of the others stay those of their declarations.
+                frame.variables.push(Variable { name: String::new(), sql_type: SqlType::Int, value: Scalar::Null, declared_at: 0 });
+                continue;
+            }
+        };
+        if let Some(TableArgument::Variable { of, .. }) = argument.and_then(|argument| argument.table.as_ref()) {
+            return Err(message(206, &[&type_name(session, *of), &to.base_name()]));
+        }
         let value = match argument {
             None => default_of(session, parameter.default.as_ref(), &to)?.ok_or_else(|| by.missing(name))?,
             Some(argument) if argument.output && !parameter.output => return Err(message(8162, &[name])),
@@ -463,6 +493,51 @@ pub(crate) fn bind_declared(
         }
     }
     Ok(outputs)
+}
+
+/// Puts a table into a table-valued parameter: the caller's variable itself, rows a client sent, or none.
+fn bind_table(
+    session: &mut SessionState,
+    frame: &mut Frame,
+    name: &str,
+    of: &Arc<ObjectDef>,
+    argument: Option<&Argument>,
+) -> Result<(), SqlError> {
+    let key = name.to_lowercase();
+    let table = match argument.map(|argument| (argument, argument.table.as_ref())) {
+        Some((_, Some(TableArgument::Variable { table, of: Some(given) }))) if *given == of.id => {
+            frame.borrowed_tables.insert(key.clone());
+            table.clone()
+        }
+        Some((_, Some(TableArgument::Variable { of: given, .. }))) => {
+            return Err(message(206, &[&type_name(session, *given), &of.name]));
+        }
+        Some((_, Some(TableArgument::Rows(rows)))) => make_filled(session, of, name, rows)?,
+        Some((argument, None)) => return Err(message(206, &[&argument.sql_type.base_name(), &of.name])),
+        None => make_filled(session, of, name, &TableRows::default())?,
+    };
+    frame.read_only_tables.insert(key.clone());
+    frame.table_types.insert(key.clone(), of.id);
+    frame.table_variables.insert(key, table);
+    Ok(())
+}
+
+/// A table variable with these rows: a statement of its own, so that the first one of the scope cannot take it back.
+fn make_filled(session: &mut SessionState, of: &Arc<ObjectDef>, name: &str, rows: &TableRows) -> Result<Arc<TableDef>, SqlError> {
+    let mark = session.begin_statement();
+    let made = crate::ddl::user_type::make_table(session, of, name)
+        .and_then(|table| crate::batch::table_rows::fill(session, &table, rows).map(|()| table))
+        .and_then(|table| session.end_statement().map(|()| table));
+    if made.is_err() {
+        session.undo_statement(&mark)?;
+    }
+    made
+}
+
+/// What messages call a table's type.
+fn type_name(session: &SessionState, of: Option<thawdb_catalog::ObjectId>) -> String {
+    let known = of.and_then(|id| session.definitions(session.database.id)?.objects.get(&id.0).map(|object| object.name.clone()));
+    known.unwrap_or_else(|| "table".to_owned())
 }
 
 /// The value of a parameter's default, a constant; `None` if it has none.

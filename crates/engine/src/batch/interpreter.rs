@@ -302,6 +302,7 @@ fn command_of(kind: &StmtKind) -> &'static str {
         StmtKind::Insert(_) => "INSERT",
         StmtKind::Update(_) => "UPDATE",
         StmtKind::Delete(_) => "DELETE",
+        StmtKind::Merge(_) => "MERGE",
         StmtKind::BulkInsert(_) | StmtKind::InsertBulk(_) => "BULK INSERT",
         StmtKind::TruncateTable(_) => "TRUNCATE TABLE",
         StmtKind::CreateTable(_) => "CREATE TABLE",

@@ -32,5 +32,6 @@ pub(crate) mod set_option;
 pub(crate) mod show_plan;
 pub(crate) mod simple;
 pub(crate) mod statistics;
+pub(crate) mod table_rows;
 pub(crate) mod transactions;
 pub(crate) mod trigger;

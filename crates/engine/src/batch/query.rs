@@ -1,4 +1,4 @@
-//! Statements that a plan runs: SELECT, INSERT, UPDATE, DELETE.
+//! Statements that a plan runs: SELECT, INSERT, UPDATE, DELETE, MERGE.
 //!
 //! ```text
 //! cached plan or compile ─► lock its tables ─► still the same definitions? ─ no ─► compile again
@@ -19,10 +19,10 @@ use crate::instance::TEMPDB_ID;
 use crate::session::changes::Watch;
 use crate::session::temporary::VARIABLES_ID;
 use std::sync::Arc;
-use thawdb_catalog::{LockEscalation, ObjectId};
-use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_all};
+use thawdb_catalog::{LockEscalation, ObjectId, TableDef};
+use thawdb_query::compile::{ChangeAction, Compiled, CompiledKind, Dependency, compile, insert_all};
 use thawdb_query::exec;
-use thawdb_query::phys::{Node, NodeKind};
+use thawdb_query::phys::{MergeStep, Node, NodeKind};
 use thawdb_query::usage::PlanRun;
 use thawdb_storage::locks::LockMode;
 use thawdb_tsql::ast::{Expr, ExprKind, QueryHint, Stmt, StmtKind};
@@ -88,6 +88,7 @@ impl<'a> Interpreter<'a, '_> {
     fn shares_plans(&self, statement: &Stmt) -> bool {
         let frame = self.session.frame();
         self.session.temp.is_empty()
+            && !self.session.in_trigger()
             && frame.table_variables.is_empty()
             && frame.rowsets.is_empty()
             && !at_cursor(statement)
@@ -187,6 +188,7 @@ impl<'a> Interpreter<'a, '_> {
             CompiledKind::Insert { output } => (StatementKind::Insert, *output),
             CompiledKind::Update { output } => (StatementKind::Update, *output),
             CompiledKind::Delete { output } => (StatementKind::Delete, *output),
+            CompiledKind::Merge { output } => (StatementKind::Merge, *output),
             CompiledKind::SelectInto { table, columns } => {
                 let made = crate::ddl::table::create_for_select_into(self, table, columns)?;
                 let count = self.drain(&insert_all(plan.node.clone(), made))?;
@@ -218,14 +220,19 @@ impl<'a> Interpreter<'a, '_> {
 
     /// Runs `work`, the changes of a plan, and then what constraints and triggers make of them.
     fn with_watches(&mut self, plan: &Compiled, work: impl FnOnce(&mut Self) -> Result<u64, Failure>) -> Result<u64, Failure> {
-        let kind = match plan.kind {
-            CompiledKind::Insert { .. } => ChangeKind::Insert,
-            CompiledKind::Update { .. } => ChangeKind::Update,
-            CompiledKind::Delete { .. } => ChangeKind::Delete,
+        let statement = match plan.kind {
+            CompiledKind::Insert { .. } => "INSERT",
+            CompiledKind::Update { .. } => "UPDATE",
+            CompiledKind::Delete { .. } => "DELETE",
+            CompiledKind::Merge { .. } => "MERGE",
             _ => return work(self),
         };
-        let mut watches = Vec::new();
-        for dependency in plan.dependencies.iter().filter(|d| d.writes && d.table > ObjectId(0) && d.database != VARIABLES_ID) {
+        let instead = instead_of(&plan.node);
+        let mut watches: Vec<Watch> = instead.map(|(table, ..)| Watch::instead(table)).into_iter().collect();
+        let taken = |id: ObjectId| instead.is_some_and(|(table, ..)| table.id == id);
+        for dependency in
+            plan.dependencies.iter().filter(|d| d.writes && d.table > ObjectId(0) && d.database != VARIABLES_ID && !taken(d.table))
+        {
             if let Some(table) = self.session.table(dependency.database, dependency.table)
                 && let Some(watch) = self.session.watch_of(dependency.database, &table)?
             {
@@ -238,21 +245,26 @@ impl<'a> Interpreter<'a, '_> {
         let watches = self.session.changes.end();
         let count = outcome?;
         if watched {
-            self.follow_changes(plan, kind, watches, count)?;
+            self.follow_changes(plan, statement, watches, count)?;
         }
         Ok(count)
     }
 
-    fn follow_changes(&mut self, plan: &Compiled, kind: ChangeKind, watches: Vec<Watch>, count: u64) -> Result<(), Failure> {
+    fn follow_changes(&mut self, plan: &Compiled, statement: &str, watches: Vec<Watch>, count: u64) -> Result<(), Failure> {
         let target = changed_table(&plan.node);
         for mut watch in watches {
+            if let Some((_, action, updated)) = instead_of(&plan.node).filter(|(table, ..)| table.id == watch.table.id) {
+                self.fire_instead(action, &mut watch, updated, count)?;
+                continue;
+            }
             // The table of OUTPUT INTO takes new rows whatever the statement is.
-            let own = target.as_ref().is_some_and(|(table, _)| *table == watch.table.id);
-            let kind = if own { kind } else { ChangeKind::Insert };
-            self.keep_foreign_keys(kind.word(), &watch)?;
-            if own {
-                let updated = target.as_ref().map_or(&[][..], |(_, updated)| updated);
-                self.fire_triggers(kind, &mut watch, updated, count)?;
+            let Some((_, actions)) = target.as_ref().filter(|(table, _)| *table == watch.table.id) else {
+                self.keep_foreign_keys("INSERT", &watch)?;
+                continue;
+            };
+            self.keep_foreign_keys(statement, &watch)?;
+            for (kind, updated) in actions {
+                self.fire_triggers(*kind, &mut watch, updated, count)?;
             }
         }
         Ok(())
@@ -327,14 +339,43 @@ fn at_cursor(statement: &Stmt) -> bool {
     matches!(condition, Some(Expr { kind: ExprKind::CurrentOf(_), .. }))
 }
 
-/// The table whose rows a plan's statement changes, and the columns an UPDATE sets, by position.
-fn changed_table(node: &Node) -> Option<(ObjectId, Vec<usize>)> {
+/// The target whose INSTEAD OF trigger takes a statement's rows, the statement, and the columns an UPDATE sets.
+fn instead_of(node: &Node) -> Option<(&Arc<TableDef>, ChangeAction, &[usize])> {
+    match &node.kind {
+        NodeKind::Insert { input, .. } | NodeKind::AssignVariables { input, .. } => instead_of(input),
+        NodeKind::Instead { table, action, updated, .. } => Some((table, *action, updated)),
+        _ => None,
+    }
+}
+
+/// What a plan's statement does to the table it changes, with the columns an UPDATE sets, by position.
+type Actions = Vec<(ChangeKind, Vec<usize>)>;
+
+/// The table whose rows a plan's statement changes.
+fn changed_table(node: &Node) -> Option<(ObjectId, Actions)> {
+    let set = |assignments: &[(usize, thawdb_query::expr::Expr)]| assignments.iter().map(|(at, _)| *at).collect::<Vec<_>>();
     match &node.kind {
         NodeKind::AssignVariables { input, .. } => changed_table(input),
         // OUTPUT INTO: the statement itself stands below.
-        NodeKind::Insert { input, table, .. } => changed_table(input).or(Some((table.id, Vec::new()))),
-        NodeKind::Update { table, assignments, .. } => Some((table.id, assignments.iter().map(|(at, _)| *at).collect())),
-        NodeKind::Delete { table, .. } => Some((table.id, Vec::new())),
+        NodeKind::Insert { input, table, .. } => changed_table(input).or(Some((table.id, vec![(ChangeKind::Insert, Vec::new())]))),
+        NodeKind::Update { table, assignments, .. } => Some((table.id, vec![(ChangeKind::Update, set(assignments))])),
+        NodeKind::Delete { table, .. } => Some((table.id, vec![(ChangeKind::Delete, Vec::new())])),
+        NodeKind::Merge { table, steps, .. } => {
+            let mut actions: Actions = Vec::new();
+            for step in steps {
+                let (kind, columns) = match step {
+                    MergeStep::Insert { .. } => (ChangeKind::Insert, Vec::new()),
+                    MergeStep::Update { assignments } => (ChangeKind::Update, set(assignments)),
+                    MergeStep::Delete => (ChangeKind::Delete, Vec::new()),
+                };
+                match actions.iter_mut().find(|(known, _)| *known == kind) {
+                    Some((_, known)) => known.extend(columns),
+                    None => actions.push((kind, columns)),
+                }
+            }
+            actions.sort_by_key(|(kind, _)| *kind as usize);
+            Some((table.id, actions))
+        }
         _ => None,
     }
 }

@@ -136,14 +136,21 @@ fn add_columns(
     let occupied = has_rows(interpreter, open, table)?;
     for column in &body.columns {
         let last = altered.columns.iter().map(|c| c.id.0).max().unwrap_or(0);
-        let new = define(interpreter.session, &table.name, column, last + 1)?;
+        let new = define(interpreter.session, &table.name, &altered.columns, column, last + 1)?;
+        let of_rows = new.definition.computed.as_ref().is_some_and(|computed| computed.stored);
+        let of_rows = of_rows || new.definition.sql_type == thawdb_types::SqlType::RowVersion;
         if altered.column_index(&new.definition.name).is_some() {
             return Err(message(2705, &[&new.definition.name, &table.name]).at_line(column.span.line).into());
         }
         if new.syntax.constraints.iter().any(|c| rule_of(c, None).is_none()) || new.syntax.index.is_some() {
             return Err(unsupported_option("constraint at an added column").at_line(column.span.line).into());
         }
-        if occupied && let Some(value) = value_for_rows(&new.definition, new.syntax, table)? {
+        if of_rows && occupied {
+            filled.push((new.definition.id, String::new()));
+        } else if occupied
+            && new.definition.computed.is_none()
+            && let Some(value) = value_for_rows(&new.definition, &new.syntax, table)?
+        {
             filled.push((new.definition.id, value));
         }
         if let Some(default) = &new.syntax.default {
@@ -151,6 +158,9 @@ fn add_columns(
             defaults.push((new.definition.id, given));
         }
         altered.columns.push(new.definition);
+    }
+    if let Some(second) = altered.columns.iter().filter(|c| c.sql_type == thawdb_types::SqlType::RowVersion).nth(1) {
+        return Err(message(2738, &[&table.name, &second.name]).into());
     }
     if altered.columns.len() > COLUMNS_MAX {
         return Err(message(1702, &[&altered.columns[COLUMNS_MAX].name, &table.name, &COLUMNS_MAX]).into());
@@ -244,6 +254,16 @@ fn add_key(
     if index.primary_key && table.indexes.iter().any(|known| known.primary_key) {
         return Err(message(1779, &[&table.name]).into());
     }
+    let unfit = |key: &&thawdb_catalog::IndexKey| {
+        let column = &table.columns[key.column_index];
+        column.computed.as_ref().is_some_and(|computed| !computed.persisted || column.nullable)
+    };
+    if let Some(key) = index.keys.iter().find(unfit).filter(|_| index.primary_key) {
+        return Err(message(1711, &[&table.columns[key.column_index].name, &table.name]).into());
+    }
+    let positions: Vec<usize> = index.keys.iter().map(|key| key.column_index).collect();
+    let shown = index.name.clone().unwrap_or_default();
+    let table = &crate::ddl::computed::store(interpreter, open, table, &positions, &shown)?;
     if index.primary_key && index.keys.iter().any(|key| table.columns[key.column_index].nullable) {
         return Err(message(8111, &[&table.name]).into());
     }

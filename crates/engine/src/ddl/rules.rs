@@ -55,9 +55,12 @@ pub(crate) fn rule_of(constraint: &TableConstraint, column: Option<&Ident>) -> O
 pub(crate) fn rules_of(body: &TableBody) -> Vec<NewRule> {
     let mut rules = Vec::new();
     for column in &body.columns {
-        if let ColumnKind::Regular(syntax) = &column.kind {
-            rules.extend(syntax.constraints.iter().filter_map(|constraint| rule_of(constraint, Some(&column.name))));
-        }
+        let constraints = match &column.kind {
+            ColumnKind::Regular(syntax) => &syntax.constraints,
+            ColumnKind::Computed(syntax) => &syntax.constraints,
+            ColumnKind::ColumnSet => continue,
+        };
+        rules.extend(constraints.iter().filter_map(|constraint| rule_of(constraint, Some(&column.name))));
     }
     rules.extend(body.constraints.iter().filter_map(|constraint| rule_of(constraint, None)));
     rules
@@ -127,6 +130,9 @@ impl Interpreter<'_, '_> {
             Some(column) if clause.columns.is_empty() => vec![column.as_str()],
             _ => clause.columns.iter().map(|column| column.text.as_str()).collect(),
         };
+        if let Some(column) = own.iter().filter_map(|name| table.column_index(name)).map(|at| &table.columns[at]).find(|c| c.is_virtual()) {
+            return Err(message(1764, &[&column.name, &table.name, &name]));
+        }
         let columns = ids_of(table, &own, |column| message(1769, &[&name, &column, &table.name]))?;
         let referenced_columns = if clause.referenced_columns.is_empty() {
             let primary = parent.indexes.iter().find(|index| index.primary_key);

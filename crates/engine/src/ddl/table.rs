@@ -14,7 +14,7 @@ use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, ObjectId, SchemaId, TableDef};
 use thawdb_storage::{TreeSpec, Txn};
-use thawdb_tsql::ast::{ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
+use thawdb_tsql::ast::{ColumnDefinition, ColumnKind, ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
 use thawdb_types::{SqlError, SqlType};
 
 /// A table as its clauses describe it, before it has numbers and trees.
@@ -105,8 +105,18 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
         return Err(message(1702, &[&body.columns[COLUMNS_MAX].name.text, &name, &COLUMNS_MAX]));
     }
     let mut columns = Vec::with_capacity(body.columns.len());
-    for (at, column) in body.columns.iter().enumerate() {
-        columns.push(define(session, name, column, i32::try_from(at + 1).expect("at most 1,024"))?);
+    let ordinal = |at: usize| i32::try_from(at + 1).expect("at most 1,024");
+    let is_computed = |column: &ColumnDefinition| matches!(column.kind, ColumnKind::Computed(_));
+    let mut known: Vec<ColumnDef> = Vec::with_capacity(body.columns.len());
+    for (at, column) in body.columns.iter().enumerate().filter(|(_, column)| !is_computed(column)) {
+        columns.push(define(session, name, &[], column, ordinal(at))?);
+        known.push(columns[columns.len() - 1].definition.clone());
+    }
+    // Computed columns may name columns that come after them.
+    for (at, column) in body.columns.iter().enumerate().filter(|(_, column)| is_computed(column)) {
+        let new = define(session, name, &known, column, ordinal(at))?;
+        known.push(new.definition.clone());
+        columns.insert(at, new);
     }
     let default_names = columns.iter().map(|c| c.syntax.default.as_ref().and_then(|d| d.name.as_ref()).map(|n| n.text.clone())).collect();
     let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
@@ -119,7 +129,26 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
         return Err(message(2744, &[&name]));
     }
     check_keys(&mut new, &columns)?;
+    store_indexed(session, &mut new)?;
+    if let Some(second) = new.columns.iter().filter(|c| c.sql_type == SqlType::RowVersion).nth(1) {
+        return Err(message(2738, &[&name, &second.name]));
+    }
     Ok(new)
+}
+
+/// Makes rows hold the computed columns that are indexed.
+fn store_indexed(session: &SessionState, new: &mut NewTable) -> Result<(), SqlError> {
+    let definitions = new.columns.clone();
+    for index in &new.indexes {
+        let shown = index.name.clone().unwrap_or_default();
+        for at in index.keys.iter().map(|key| key.column_index).chain(index.included.iter().copied()) {
+            crate::ddl::computed::check_indexable(session, (&new.name, &definitions), at, &shown)?;
+            if let Some(computed) = &mut new.columns[at].computed {
+                computed.stored = true;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Bytes of a row in a page.
@@ -200,6 +229,10 @@ fn check_keys(new: &mut NewTable, columns: &[NewColumn<'_>]) -> Result<(), SqlEr
     for key in new.indexes.iter().filter(|index| index.primary_key).flat_map(|index| &index.keys) {
         if columns[key.column_index].explicitly_nullable {
             return Err(message(8111, &[&new.name]));
+        }
+        let column = &new.columns[key.column_index];
+        if column.computed.as_ref().is_some_and(|computed| !computed.persisted || column.nullable) {
+            return Err(message(1711, &[&column.name, &new.name]));
         }
         new.columns[key.column_index].nullable = false;
     }

@@ -11,8 +11,8 @@ use crate::session::state::SessionState;
 use crate::session::temporary::{TempTable, VARIABLES_ID};
 use crate::session::transaction::OnCommit;
 use std::sync::Arc;
-use thawdb_catalog::{ObjectId, SchemaId, TableDef};
-use thawdb_tsql::ast::DeclareTable;
+use thawdb_catalog::{ObjectDef, ObjectId, SchemaId, TableDef};
+use thawdb_tsql::ast::{DeclareTable, TableBody};
 use thawdb_types::SqlError;
 
 /// Makes a local temporary table: 2714 if the session has one of the name.
@@ -62,24 +62,47 @@ pub(crate) fn declare_table(interpreter: &mut Interpreter<'_, '_>, node: &Declar
         return Ok(());
     }
     interpreter.transactional(|this| {
-        let session = &mut *this.session;
-        let mut new = describe(session, &node.variable.name, &node.body)?;
-        crate::ddl::table::refuse_rules(session, &node.variable.name, &new.rules)?;
-        let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
-        name_defaults(&mut new, id);
-        let open = session.storage_of(TEMPDB_ID)?;
-        let part = session.part(VARIABLES_ID)?;
-        let mut table = build(&open, &mut part.txn, id, (SchemaId(1), "dbo"), &new, now, |_| true)?;
-        table.database = VARIABLES_ID;
-        session.frame_mut().table_variables.insert(name, Arc::new(table));
+        let table = make_variable(this.session, &node.variable.name, &node.body)?;
+        this.session.frame_mut().table_variables.insert(name, table);
         Ok(())
     })
+}
+
+/// DECLARE @t of a table type: likewise.
+pub(crate) fn declare_of_type(interpreter: &mut Interpreter<'_, '_>, variable: &str, of: &ObjectDef) -> Result<(), Failure> {
+    let name = variable.to_lowercase();
+    if interpreter.session.frame().table_variables.contains_key(&name) {
+        return Ok(());
+    }
+    interpreter.transactional(|this| {
+        let table = crate::ddl::user_type::make_table(this.session, of, variable)?;
+        let frame = this.session.frame_mut();
+        frame.table_types.insert(name.clone(), of.id);
+        frame.table_variables.insert(name, table);
+        Ok(())
+    })
+}
+
+/// An empty table variable of these clauses.
+pub(crate) fn make_variable(session: &mut SessionState, name: &str, body: &TableBody) -> Result<Arc<TableDef>, SqlError> {
+    let mut new = describe(session, name, body)?;
+    crate::ddl::table::refuse_rules(session, name, &new.rules)?;
+    let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
+    name_defaults(&mut new, id);
+    let open = session.storage_of(TEMPDB_ID)?;
+    let part = session.part(VARIABLES_ID)?;
+    let mut table = build(&open, &mut part.txn, id, (SchemaId(1), "dbo"), &new, now, |_| true)?;
+    table.database = VARIABLES_ID;
+    Ok(Arc::new(table))
 }
 
 /// Ends what a scope made: its table variables and its temporary tables.
 pub(crate) fn end_scope(session: &mut SessionState) -> Result<(), SqlError> {
     let level = session.frames.len();
-    let variables = std::mem::take(&mut session.frame_mut().table_variables);
+    let frame = session.frame_mut();
+    let mut variables = std::mem::take(&mut frame.table_variables);
+    // A table that a caller passed is the caller's.
+    variables.retain(|name, _| !frame.borrowed_tables.contains(name));
     let temporary = if level > 1 { session.temp.from_level(level) } else { Vec::new() };
     if variables.is_empty() && temporary.is_empty() {
         return Ok(());

@@ -64,6 +64,11 @@ impl OpenDatabase {
         *kept = record;
     }
 
+    /// Whether an option that is OFF unless set is ON.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        option(&self.record.read(), name, false)
+    }
+
     /// READ_COMMITTED_SNAPSHOT.
     pub(crate) fn reads_versions(&self) -> bool {
         self.reads_versions.load(Ordering::Relaxed)

@@ -11,6 +11,7 @@ pub(crate) mod applock;
 pub(crate) mod catalog;
 pub(crate) mod rename;
 pub(crate) mod texts;
+pub(crate) mod trigger_order;
 
 use crate::api::parameter::Parameter;
 use crate::batch::arguments::Argument;
@@ -39,6 +40,8 @@ pub(crate) enum Procedure {
     FlushLog,
     /// sp_rename.
     Rename,
+    /// sp_settriggerorder.
+    TriggerOrder,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -88,6 +91,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if bare == "sp_rename" {
         return Some(Procedure::Rename);
     }
+    if bare == "sp_settriggerorder" {
+        return Some(Procedure::TriggerOrder);
+    }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
@@ -130,6 +136,7 @@ pub(crate) fn call(
             Ok(Returned::default())
         }
         Procedure::Rename => rename::call(session, out, arguments),
+        Procedure::TriggerOrder => trigger_order::call(session, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }

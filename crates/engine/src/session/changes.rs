@@ -8,6 +8,7 @@
 //! A statement within a statement (a cascade, a trigger's) has watches of its own: they are a stack (`Changes::begin`).
 
 use crate::batch::compile_cx::CompileCx;
+use crate::batch::trigger::ChangeKind;
 use crate::messages::message;
 use crate::session::rowset::Rowset;
 use crate::session::state::SessionState;
@@ -26,14 +27,42 @@ pub(crate) struct Watch {
     pub(crate) related: Arc<Related>,
     /// Conditions of its CHECK constraints over its columns.
     checks: Arc<Vec<(Arc<ConstraintDef>, Expr)>>,
+    /// The rows inserted, updated and deleted, by [`ChangeKind`].
+    changed: [ChangedRows; 3],
+    /// Whether the rows are an INSTEAD OF trigger's, and nothing is changed.
+    instead: bool,
+}
+
+/// Rows that a statement changed in one way.
+pub(crate) struct ChangedRows {
     /// Old rows, none if rows were inserted.
     pub(crate) old: Rowset,
-    /// New rows, none if rows were deleted.
+    /// New rows, none if rows were deleted; beside the old ones if they were updated.
     pub(crate) new: Rowset,
 }
 
 impl Watch {
+    /// The rows changed in one way.
+    pub(crate) fn changed(&self, kind: ChangeKind) -> &ChangedRows {
+        &self.changed[kind as usize]
+    }
+
+    /// Takes the rows changed in one way.
+    pub(crate) fn take_changed(&mut self, kind: ChangeKind) -> ChangedRows {
+        let empty = ChangedRows::of(&self.table);
+        std::mem::replace(&mut self.changed[kind as usize], empty)
+    }
+
+    /// The rows of a statement that an INSTEAD OF trigger takes.
+    pub(crate) fn instead(table: &Arc<TableDef>) -> Self {
+        let changed = [ChangedRows::of(table), ChangedRows::of(table), ChangedRows::of(table)];
+        Self { table: table.clone(), related: Arc::default(), checks: Arc::default(), changed, instead: true }
+    }
+
     fn keeps_rows(&self) -> bool {
+        if self.instead {
+            return true;
+        }
         let related = &self.related;
         !(related.foreign_keys.is_empty() && related.referenced_by.is_empty() && related.triggers.is_empty())
     }
@@ -67,6 +96,17 @@ impl Changes {
     }
 }
 
+impl ChangedRows {
+    fn of(table: &TableDef) -> Self {
+        Self { old: rowset_of(table), new: rowset_of(table) }
+    }
+
+    /// Whether no row was changed so.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.old.rows.is_empty() && self.new.rows.is_empty()
+    }
+}
+
 fn rowset_of(table: &TableDef) -> Rowset {
     let output = |column: &thawdb_catalog::ColumnDef| OutputColumn {
         name: column.name.clone(),
@@ -88,8 +128,8 @@ impl SessionState {
             let parsed = parsed.map_err(|_| message(102, &[&text]))?;
             checks.push((constraint.clone(), bind_row_condition(&parsed, table, &CompileCx { session: self, step: 0 })?));
         }
-        let (old, new) = (rowset_of(table), rowset_of(table));
-        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), old, new }))
+        let changed = [ChangedRows::of(table), ChangedRows::of(table), ChangedRows::of(table)];
+        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), changed, instead: false }))
     }
 
     /// 547 if a condition of the table is false for any of the rows.
@@ -108,12 +148,14 @@ impl SessionState {
     /// Keeps changed rows for what looks at them when the statement has ended.
     pub(crate) fn keep_rows(&mut self, table: &TableDef, old: &[ArrayRef], new: &[ArrayRef], rows: usize) {
         if let Some(watch) = self.changes.of_mut(table).filter(|watch| watch.keeps_rows()) {
-            if !old.is_empty() {
-                watch.old.push_columns(old, rows);
-            }
-            if !new.is_empty() {
-                watch.new.push_columns(new, rows);
-            }
+            let kind = match (old.is_empty(), new.is_empty()) {
+                (true, _) => ChangeKind::Insert,
+                (false, true) => ChangeKind::Delete,
+                (false, false) => ChangeKind::Update,
+            };
+            let changed = &mut watch.changed[kind as usize];
+            changed.old.push_columns(old, if old.is_empty() { 0 } else { rows });
+            changed.new.push_columns(new, if new.is_empty() { 0 } else { rows });
         }
     }
 

@@ -20,12 +20,12 @@ use crate::expr::Expr;
 use crate::locking::{LockHints, ReadPlan};
 use crate::phys::Node;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnPlace, ObjectId, TableDef};
+use thawdb_catalog::{ColumnDef, ColumnPlace, ObjectId, TableDef};
 use thawdb_storage::{RowBlock, StorageError};
 use thawdb_types::error::message;
 use thawdb_types::key::{Damage, decode_value, encode_value, skip_value};
 use thawdb_types::row::RowBuffer;
-use thawdb_types::{Scalar, SqlError};
+use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// An UPDATE as its node has it.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub(super) struct UpdateSpec<'p> {
 
 impl<'p> UpdateSpec<'p> {
     fn ordinary(self) -> Update<'p> {
-        Update::new(self.table, self.input, self.assignments, self.old_columns, self.output)
+        Update::new(self.table, self.input, self.assignments, &[], self.old_columns, self.output)
     }
 }
 
@@ -67,7 +67,11 @@ impl<'p> PointUpdate<'p> {
         let mut named = Vec::new();
         update.assignments.iter().map(|(_, expr)| expr).chain(scan.residual).for_each(|expr| columns_of(expr, &mut named));
         let names_locator = named.iter().any(|at| scan.columns[*at] >= update.table.columns.len());
-        let simple = update.output.is_empty() && update.table.building.is_none() && update.table.id > ObjectId(0) && !names_locator;
+        // What a new row works out by itself is `Update`'s.
+        let is_plain = |column: &ColumnDef| column.computed.is_none() && column.sql_type != SqlType::RowVersion;
+        let plain = update.table.columns.iter().all(is_plain);
+        let simple =
+            plain && update.output.is_empty() && update.table.building.is_none() && update.table.id > ObjectId(0) && !names_locator;
         let exprs = update.assignments.iter().map(|(_, expr)| expr).chain(scan.residual).chain(key);
         if !simple || update.table.indexes.iter().enumerate().any(touches_index) || !exprs.into_iter().all(runs_nothing) {
             return None;

@@ -7,6 +7,7 @@
 
 use crate::crash::{Run, seeds, storage};
 use std::sync::Arc;
+use thawdb_device::DeviceErrorKind;
 use thawdb_device::sim::{CrashPoint, Fault, FaultRule, Operation, SimOptions, Simulation};
 use thawdb_storage::{Database, Storage, StorageError};
 
@@ -27,6 +28,15 @@ struct Faulty {
     run: Run,
     /// A bit has rotted: damage may be told from now on.
     rotten: bool,
+}
+
+/// What a full disk is told as: for rows, for log, and for a file that is being made.
+fn says_full(error: &StorageError) -> bool {
+    match error {
+        StorageError::FileFull { .. } | StorageError::LogFull { .. } => true,
+        StorageError::Io(error) => error.kind == DeviceErrorKind::Full,
+        _ => false,
+    }
 }
 
 impl Faulty {
@@ -86,7 +96,7 @@ impl Faulty {
         }
         match (trouble, outcome) {
             (_, Ok(())) | (Trouble::Error, Err(StorageError::Io(_) | StorageError::Poisoned)) => {}
-            (Trouble::Full, Err(StorageError::FileFull { .. } | StorageError::LogFull { .. })) => {
+            (Trouble::Full, Err(error)) if says_full(&error) => {
                 // Nothing else is wrong: it goes on where it is.
                 let outcome = self.run.settle(database).and_then(|()| self.run.work(database, 10));
                 self.told(outcome, false)?;
