@@ -62,15 +62,19 @@ impl Interpreter<'_, '_> {
 
     /// DECLARE: the variables are there since the scope began; initial values are assigned each time it is reached.
     pub(crate) fn declare(&mut self, declarations: &[Declaration]) -> Result<(), Failure> {
-        let mut assigned = Vec::new();
+        let (mut assigned, mut only_values) = (Vec::new(), true);
         for declaration in declarations {
             if let Some(value) = &declaration.value {
                 assigned.push(self.assign(&declaration.variable.name, value)?);
             } else if self.session.frame().position(&declaration.variable.name).is_none() {
+                // A table is made each time the statement is reached.
+                only_values = false;
                 self.declare_table_of_type(declaration)?;
             }
         }
-        self.keep_exprs(assigned);
+        if only_values {
+            self.keep_exprs(assigned);
+        }
         Ok(())
     }
 

@@ -180,6 +180,34 @@ fn recompiled_statements_leave_no_plan() {
     assert_eq!(said(&mut session, &format!("{plans}2%'"))[1], "0 | NULL");
 }
 
+/// A DECLARE that makes something each time it is reached is no step that only computes.
+#[test]
+fn tables_of_a_type_are_made_each_time() {
+    let (engine, _) = fresh_engine("point-table-types");
+    let mut session = engine.internal_session();
+    said(&mut session, "CREATE TYPE ids AS TABLE (id int)");
+    for _ in 0..3 {
+        let batch = "DECLARE @n int, @t ids INSERT @t VALUES (1), (2) SELECT @n = COUNT(*) FROM @t SELECT @n AS n";
+        assert_eq!(said(&mut session, batch), ["done 2", "[n int]", "2", "done 1"]);
+    }
+    said(
+        &mut session,
+        "CREATE TABLE d (id int PRIMARY KEY, v int, twice AS v * 2, thrice AS v * 3 PERSISTED, r rowversion) INSERT d (id, v) VALUES (1, 1)",
+    );
+    for v in 2..5 {
+        said(&mut session, &format!("UPDATE d SET v = {v} WHERE id = 1"));
+        for _ in 0..2 {
+            let row = said(&mut session, "SELECT v, twice, thrice, CONVERT(bigint, r) AS r FROM d WHERE id = 1");
+            assert!(row[1].starts_with(&format!("{v} | {} | {} | ", v * 2, v * 3)), "{row:?}");
+        }
+    }
+    let versions = said(
+        &mut session,
+        "DECLARE @a bigint, @b bigint SELECT @a = CONVERT(bigint, r) FROM d WHERE id = 1 UPDATE d SET v = 9 WHERE id = 1 SELECT @b = CONVERT(bigint, r) FROM d WHERE id = 1 IF @b > @a PRINT 'later'",
+    );
+    assert_eq!(versions.last().map(String::as_str), Some("info 0: later"), "{versions:?}");
+}
+
 #[test]
 fn texts_that_differ_in_a_literal_share_a_plan() {
     let (engine, _) = fresh_engine("point-simple");
