@@ -12,8 +12,8 @@ use thawdb_storage::TreeId;
 
 /// Format of all records of this version.
 pub(crate) const RECORD_VERSION: u8 = 1;
-/// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION. 3: computed columns;
-/// disabled indexes; of an index operation what it makes.
+/// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION. 3: computed columns,
+/// types of users; disabled indexes; of an index operation what it makes.
 pub(crate) const TABLE_VERSION: u8 = 3;
 
 /// A schema.
@@ -395,6 +395,8 @@ mod tests {
             computed: None,
             user_type: None,
         };
+        let definition = ComputedDef { definition: "([c1]+[c2])".into(), persisted: true, stored: true };
+        let computed = ColumnDef { computed: Some(definition), user_type: Some(ObjectId(11)), ..column(3) };
         let heap = IndexDef {
             id: IndexId(0),
             name: None,
@@ -424,7 +426,7 @@ mod tests {
             schema: SchemaId(1),
             schema_name: "dbo".into(),
             name: "t".into(),
-            columns: vec![column(1), column(2)],
+            columns: vec![column(1), column(2), computed],
             indexes: vec![heap, filtered],
             disabled: Vec::new(),
             rows_disabled: false,
@@ -458,10 +460,24 @@ mod tests {
         assert_eq!(read.indexes[0].tree, TreeId(9));
     }
 
+    /// Format 2, as it was written before columns were computed.
+    #[test]
+    fn a_record_of_format_2_is_read() {
+        let mut w = Writer::new(2);
+        w.i32(7).i32(1).text("t").i64(1).i64(2).count(1);
+        w.i32(1).text("c1").sql_type(&SqlType::Int).flag(true).flag(false).optional_text(None).optional_text(Some("d"));
+        w.count(1);
+        write_index(&mut w, &table().indexes[0]);
+        w.u8(LockEscalation::Disable as u8);
+        let read = read_table(&w.finish(), DatabaseId(5), &schemas()).expect("an older format");
+        assert_eq!((read.columns[0].computed.as_ref(), read.columns[0].user_type), (None, None));
+        assert_eq!((read.columns[0].default_name.as_deref(), read.lock_escalation), (Some("d"), LockEscalation::Disable));
+    }
+
     #[test]
     fn a_filter_on_a_column_that_is_not_there_is_damage() {
         let mut table = table();
-        table.columns.pop();
+        table.columns.truncate(1);
         table.indexes[1].included.clear();
         assert!(read_table(&write_table(&table), DatabaseId(5), &schemas()).is_err());
     }

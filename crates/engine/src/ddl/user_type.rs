@@ -41,7 +41,7 @@ pub(crate) fn create_type(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
                 return Err(crate::messages::unsupported_option(&option.name).into());
             }
             let described = crate::ddl::table::describe(session, name, body)?;
-            crate::ddl::table::refuse_rules(session, name, &described.rules)?;
+            crate::ddl::temporary::validate_rules(session, name, &described)?;
             (ObjectKind::TableType, described.columns)
         }
         CreateTypeKind::External(_) => return Err(unsupported("CLR").into()),

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
-use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
+use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, Related, TableDef};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_query::exec::{PointBuffers, TableReads};
@@ -57,6 +57,8 @@ pub(crate) struct SessionState {
     pub(crate) variable_rows: Transactions,
     pub(crate) temp: TempTables,
     pub(crate) global_temp: Vec<ObjectId>,
+    /// CHECK constraints of local temporary tables and table variables, by object number.
+    pub(crate) temp_checks: BTreeMap<i32, Arc<Related>>,
     pub(crate) frames: Vec<Frame>,
     /// Functions running within the present statement, one within the other: their statements are parts of it.
     pub(crate) in_function: usize,
@@ -117,6 +119,7 @@ impl SessionState {
             variable_rows: Transactions::of(party),
             temp: TempTables::default(),
             global_temp: Vec::new(),
+            temp_checks: BTreeMap::new(),
             frames: Vec::new(),
             in_function: 0,
             changes: Changes::default(),
