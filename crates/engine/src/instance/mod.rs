@@ -20,6 +20,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod login;
 pub(crate) mod registry;
 pub(crate) mod startup;
+pub(crate) mod suspect_pages;
 
 use crate::api::config::EngineConfig;
 use crate::api::login::{LoginInfo, LoginRequest};
@@ -60,6 +61,8 @@ pub struct Engine {
     /// The moment of start, 1/300 s since 1900-01-01.
     pub(crate) started: i64,
     closed: AtomicBool,
+    /// Whether a session is writing down suspect pages.
+    pub(crate) recording_suspects: AtomicBool,
 }
 
 impl Engine {

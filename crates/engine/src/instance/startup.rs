@@ -6,7 +6,7 @@ use crate::instance::counters::{CounterTable, storage_of};
 use crate::instance::database::OpenDatabase;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
-use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login};
+use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login, suspect_pages};
 use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,9 +42,11 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
         databases: RwLock::new(&DATABASES, BTreeMap::from([(MASTER_ID.0, Arc::new(master))])),
         started,
         closed: AtomicBool::new(false),
+        recording_suspects: AtomicBool::new(false),
         config,
     });
     engine.bring_up()?;
+    suspect_pages::ensure_table(&engine);
     Ok(engine)
 }
 
