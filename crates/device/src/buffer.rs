@@ -22,6 +22,18 @@ pub trait IoBuffer: Any + Send {
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
+/// Gives memory back to the system that stays reserved: it reads as zero when it is touched again. Where the system cannot,
+/// nothing happens.
+///
+/// # Safety
+/// `len_bytes` bytes from `address` on are private anonymous memory of this process, address and length are multiples of
+/// [`SECTOR_BYTES`], and nobody has a reference to any of them.
+pub unsafe fn give_back(address: *mut u8, len_bytes: usize) {
+    assert!(address.addr().is_multiple_of(SECTOR_BYTES) && len_bytes.is_multiple_of(SECTOR_BYTES), "whole pages are given back");
+    // SAFETY: passed on from the caller. The bytes become zero, which is a value like any other for bytes.
+    let _ = unsafe { rustix::mm::madvise(address.cast(), len_bytes, rustix::mm::Advice::LinuxDontNeed) };
+}
+
 /// A buffer whose address and length are multiples of [`SECTOR_BYTES`].
 pub struct AlignedBuf {
     address: NonNull<u8>,

@@ -5,10 +5,10 @@
 
 use crate::index_build::BuildError;
 use thawdb_catalog::{ColumnPlace, TreeLayout};
-use thawdb_storage::{ReadView, RowBlock};
+use thawdb_storage::{PlainRows, ReadView, RowBlock};
 use thawdb_types::key::{Damage, KeyColumn, decode_value, skip_value};
 use thawdb_types::row::RowSource;
-use thawdb_types::{ColumnBuilder, SqlType};
+use thawdb_types::{ColumnBuilder, Scalar, SqlType};
 
 /// The rows of a leaf.
 struct Rows<'a> {
@@ -47,7 +47,8 @@ pub(crate) fn append_column(
         match layout.place(column) {
             ColumnPlace::Row(position) => layout.row.decode_column(position, &Rows { block, view }, builder)?,
             ColumnPlace::Key(at) => append_key(layout, at, block, builder)?,
-            ColumnPlace::Elsewhere => panic!("the table's own tree has every column"),
+            // A virtual column: rows do not hold it, and no index is over it.
+            ColumnPlace::Elsewhere => (0..block.len()).for_each(|_| builder.append(&Scalar::Null)),
         }
     }
     Ok(())
@@ -64,15 +65,48 @@ pub(crate) fn append_row_column(
     blocks.iter().try_for_each(|block| layout.row.decode_column(position, &Rows { block, view }, builder))
 }
 
+/// The keys of a block's rows, whether they are spelled or not.
+pub(crate) struct Keys<'a> {
+    block: &'a RowBlock,
+    plain: Option<PlainRows<'a>>,
+    scratch: Vec<u8>,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(block: &'a RowBlock) -> Self {
+        let plain = block.plain();
+        let scratch = plain.as_ref().map_or_else(Vec::new, |plain| plain.prefix.to_vec());
+        Self { block, plain, scratch }
+    }
+
+    /// Whole.
+    #[inline]
+    pub(crate) fn key(&mut self, index: usize) -> &[u8] {
+        let Some(plain) = &self.plain else { return self.block.key(index) };
+        self.scratch.truncate(plain.prefix.len());
+        self.scratch.extend_from_slice(&plain.page[usize::from(plain.keys_at[index])..usize::from(plain.values_at[index])]);
+        &self.scratch
+    }
+
+    /// Appended to `out`.
+    #[inline]
+    pub(crate) fn append(&self, index: usize, out: &mut Vec<u8>) {
+        let Some(plain) = &self.plain else { return out.extend_from_slice(self.block.key(index)) };
+        out.extend_from_slice(plain.prefix);
+        out.extend_from_slice(&plain.page[usize::from(plain.keys_at[index])..usize::from(plain.values_at[index])]);
+    }
+}
+
 fn append_key(layout: &TreeLayout, at: usize, block: &RowBlock, builder: &mut ColumnBuilder) -> Result<(), Damage> {
     let column = &layout.key[at];
+    let mut keys = Keys::new(block);
     if let Some(offset) = layout.fixed_key_offset(at).filter(|_| !column.nullable)
-        && append_fixed(column, offset, block, builder)?
+        && append_fixed(column, offset, &mut keys, builder)?
     {
         return Ok(());
     }
     for index in 0..block.len() {
-        let mut rest = block.key(index);
+        let mut rest = keys.key(index);
         layout.key[..at].iter().try_for_each(|before| skip_value(&mut rest, before))?;
         builder.append(&decode_value(&mut rest, column)?);
     }
@@ -80,7 +114,7 @@ fn append_key(layout: &TreeLayout, at: usize, block: &RowBlock, builder: &mut Co
 }
 
 /// Integers at a fixed place of the key; false if the column is not one.
-fn append_fixed(column: &KeyColumn, offset: usize, block: &RowBlock, builder: &mut ColumnBuilder) -> Result<bool, Damage> {
+fn append_fixed(column: &KeyColumn, offset: usize, keys: &mut Keys<'_>, builder: &mut ColumnBuilder) -> Result<bool, Damage> {
     fn bytes<const W: usize>(key: &[u8], offset: usize, turn: u8) -> Result<[u8; W], Damage> {
         let found: [u8; W] = key
             .get(offset..offset + W)
@@ -91,13 +125,13 @@ fn append_fixed(column: &KeyColumn, offset: usize, block: &RowBlock, builder: &m
     let turn = if column.descending { 0xFF } else { 0 };
     match builder {
         ColumnBuilder::Int32(b) if matches!(column.sql_type, SqlType::Int | SqlType::Date) => {
-            for index in 0..block.len() {
-                b.append_value((u32::from_be_bytes(bytes(block.key(index), offset, turn)?) ^ 1 << 31) as i32);
+            for index in 0..keys.block.len() {
+                b.append_value((u32::from_be_bytes(bytes(keys.key(index), offset, turn)?) ^ 1 << 31) as i32);
             }
         }
         ColumnBuilder::Int64(b) => {
-            for index in 0..block.len() {
-                b.append_value((u64::from_be_bytes(bytes(block.key(index), offset, turn)?) ^ 1 << 63) as i64);
+            for index in 0..keys.block.len() {
+                b.append_value((u64::from_be_bytes(bytes(keys.key(index), offset, turn)?) ^ 1 << 63) as i64);
             }
         }
         _ => return Ok(false),

@@ -3,7 +3,7 @@
 //! Both builds ask here, and the bytes are those that DML writes: `catalog::TreeLayout` and the codecs of `types` decide.
 //! It keeps its buffers from call to call and holds no rows.
 
-use crate::columns::append_column;
+use crate::columns::{Keys, append_column};
 use crate::index_build::BuildError;
 use std::sync::Arc;
 use thawdb_catalog::sort_row::pack;
@@ -12,6 +12,9 @@ use thawdb_storage::{ReadView, RowBlock};
 use thawdb_types::ColumnBuilder;
 use thawdb_types::key::{KeyBuffer, encode_arrays};
 use thawdb_types::row::{RowBuffer, RowEncoder};
+
+/// Bytes of a row's number at the end of its key.
+const ROW_NUMBER_BYTES: usize = size_of::<u64>();
 
 /// Makes entries of one index.
 pub(crate) struct EntryMaker {
@@ -67,25 +70,43 @@ impl EntryMaker {
         let Self { keys, entry, row: buffer, packed, .. } = self;
         encode_arrays(&own, self.layout.own_key(), keys);
         let mut encoder = RowEncoder::new(&self.layout.row, &stored);
-        let places = blocks.iter().flat_map(|block| (0..block.len()).map(move |row| (block, row)));
-        for (at, (block, row)) in places.enumerate().filter(|(at, _)| kept.as_ref().is_none_or(|kept| kept[*at])) {
-            entry.clear();
-            if own_count > 0 {
-                entry.extend_from_slice(keys.key(at));
+        let mut first = 0;
+        for block in blocks {
+            let row_keys = Keys::new(block);
+            for row in 0..block.len() {
+                let at = first + row;
+                if kept.as_ref().is_some_and(|kept| !kept[at]) {
+                    continue;
+                }
+                entry.clear();
+                if own_count > 0 {
+                    entry.extend_from_slice(keys.key(at));
+                }
+                match (self.holds_rows, self.layout.row_number) {
+                    (true, false) => {}
+                    (true, true) => entry.extend_from_slice(&(number + at as u64 + 1).to_be_bytes()),
+                    (false, _) => row_keys.append(row, entry),
+                }
+                if stored.is_empty() {
+                    hand_on(entry, &[])?;
+                    continue;
+                }
+                encoder.encode(at, buffer)?;
+                pack(buffer, packed);
+                hand_on(entry, packed)?;
             }
-            match (self.holds_rows, self.layout.row_number) {
-                (true, false) => {}
-                (true, true) => entry.extend_from_slice(&(number + at as u64 + 1).to_be_bytes()),
-                (false, _) => entry.extend_from_slice(block.key(row)),
-            }
-            if stored.is_empty() {
-                hand_on(entry, &[])?;
-                continue;
-            }
-            encoder.encode(at, buffer)?;
-            pack(buffer, packed);
-            hand_on(entry, packed)?;
+            first += block.len();
         }
         Ok(())
+    }
+
+    /// Last bytes of the entries' keys that come in order where rows come in the order of the table: the row's key, if it
+    /// takes the same bytes in every entry.
+    pub(crate) fn ordered_bytes(&self) -> usize {
+        let row_key = self.source.fixed_key_offset(self.source.key.len());
+        match (self.holds_rows, row_key) {
+            (false, Some(bytes)) => bytes + if self.source.row_number { ROW_NUMBER_BYTES } else { 0 },
+            _ => 0,
+        }
     }
 }

@@ -17,6 +17,10 @@
 //! numbered from 1 in the order of the source's key, and the caller goes on numbering behind [`BuildProgress::rows_scanned`].
 //! The other indexes then have to be built anew: their entries end in the row's key.
 //!
+//! With several threads ([`IndexBuild::use_threads`]) each reads a part of the table and makes runs of its own, and while
+//! one batch of entries becomes leaves the next is merged. A step is what all of them do until the last of them has done its
+//! piece, so nothing goes on between steps.
+//!
 //! Failure: 1505 for a key that two rows share; storage's errors. The transaction that made the tree rolls everything
 //! back, and the sort removes its file. Locks: none taken here; the caller holds the table's.
 //!
@@ -25,13 +29,15 @@
 //! SIGMOD 1992.
 
 use crate::entries::EntryMaker;
+use crate::rows::{DECODE_ROWS, RowBatch};
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thawdb_catalog::sort_row::unpack;
 use thawdb_catalog::{TableDef, TreeLayout, key_text};
-use thawdb_device::Env;
-use thawdb_storage::sort::{ExternalSort, SortOptions, SortStatistics, SortedRows};
-use thawdb_storage::{BulkAppend, KeyRange, PageId, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId, Txn};
+use thawdb_device::{BackgroundWork, Env};
+use thawdb_storage::sort::{ExternalSort, SortOptions, SortStatistics, SortedBatch, SortedRows};
+use thawdb_storage::{BulkAppend, KeyRange, PageId, ReadView, Row, Scan, ScanDirection, StorageError, TreeId, Txn};
 use thawdb_types::SqlError;
 use thawdb_types::error::message;
 use thawdb_types::key::Damage;
@@ -41,8 +47,6 @@ use thawdb_types::row::RowBuffer;
 const SCAN_ROWS: u64 = 100_000;
 /// Rows appended in one step: a fraction of a second.
 const APPEND_ROWS: usize = 262_144;
-/// Rows decoded together: their columns stay in the second-level cache.
-const DECODE_ROWS: usize = 4_096;
 
 /// Why a build ended.
 #[derive(Debug)]
@@ -109,10 +113,20 @@ pub struct BuildProgress {
 }
 
 enum State {
-    Scan { scan: Scan, sort: ExternalSort },
-    Sort(ExternalSort),
-    Append { sorted: SortedRows, appender: Option<BulkAppend> },
+    Scan(Vec<Part>),
+    Sort(Vec<Part>),
+    Append { sorted: SortedRows, ready: SortedBatch, appender: Option<BulkAppend> },
     Done,
+}
+
+/// A part of the table that one thread reads.
+struct Part {
+    scan: Scan,
+    sort: ExternalSort,
+    entries: EntryMaker,
+    batch: RowBatch,
+    rows: u64,
+    done: bool,
 }
 
 /// A build at work.
@@ -129,7 +143,10 @@ pub struct IndexBuild {
     statistics: SortStatistics,
     /// Of the entry before, what must be unique.
     last: Vec<u8>,
-    entries: EntryMaker,
+    threads: usize,
+    env: Env,
+    options: IndexBuildOptions,
+    source_table: TableDef,
 }
 
 /// Where rows come from.
@@ -154,28 +171,67 @@ impl IndexBuild {
     ) -> Result<Self, BuildError> {
         assert_eq!(source_table.columns.len(), table.columns.len(), "an index build changes no columns");
         let source = Source { tree: source_table.rows().tree, view };
-        let scan = source.view.scan(source.tree, KeyRange::ALL, ScanDirection::Forward)?;
-        let sort = SortOptions { memory_bytes_max: options.memory_bytes_max, temp_folder: options.temp_folder, stable: false };
-        Ok(Self {
+        let mut build = Self {
             source,
             table: table.clone(),
             index,
             layout: TreeLayout::new(table, index),
-            entries: EntryMaker::new(source_table, table, index),
             tree: table.indexes[index].tree,
             rows_expected: options.rows_expected,
             rows_scanned: 0,
             rows_appended: 0,
-            state: State::Scan { scan, sort: ExternalSort::new(env.clone(), sort) },
+            state: State::Done,
             statistics: SortStatistics::default(),
             last: Vec::new(),
-        })
+            threads: 1,
+            env: env.clone(),
+            options,
+            source_table: source_table.clone(),
+        };
+        build.state = State::Scan(build.parts(1)?);
+        Ok(build)
+    }
+
+    /// Has so many threads do the work, the caller's among them; before the first step. Fewer do where the table is too small
+    /// to be divided, or the environment has no threads.
+    ///
+    /// # Errors
+    /// Storage's.
+    pub fn use_threads(&mut self, threads: usize) -> Result<(), BuildError> {
+        assert!(self.rows_scanned == 0, "threads are counted before the work begins");
+        // Rows that are numbered anew are numbered in one sequence.
+        if threads < 2 || self.index == 0 || self.env.background != BackgroundWork::Threads {
+            return Ok(());
+        }
+        self.threads = threads;
+        self.state = State::Scan(self.parts(threads)?);
+        Ok(())
+    }
+
+    /// Divides the table.
+    fn parts(&self, count: usize) -> Result<Vec<Part>, BuildError> {
+        let keys = if count > 1 { self.source.view.dividing_keys(self.source.tree, count)? } else { Vec::new() };
+        let mut starts = vec![Bound::Unbounded];
+        starts.extend(keys.iter().cloned().map(Bound::Included));
+        let mut ends: Vec<Bound<Vec<u8>>> = keys.into_iter().map(Bound::Excluded).collect();
+        ends.push(Bound::Unbounded);
+        let memory_bytes_max = self.options.memory_bytes_max / starts.len();
+        let part = |(start, end)| {
+            let scan = self.source.view.scan(self.source.tree, KeyRange { start, end }, ScanDirection::Forward)?;
+            let entries = EntryMaker::new(&self.source_table, &self.table, self.index);
+            let (temp_folder, ordered_bytes) = (self.options.temp_folder.clone(), entries.ordered_bytes());
+            let options = SortOptions { memory_bytes_max, temp_folder, stable: false, ordered_bytes };
+            let account = self.source.view.database().memory().clone();
+            let sort = ExternalSort::new(self.env.clone(), options).accounted(Some(account));
+            Ok(Part { scan, sort, entries, batch: RowBatch::default(), rows: 0, done: false })
+        };
+        starts.into_iter().zip(ends).map(part).collect()
     }
 
     /// How far it is.
     pub fn progress(&self) -> BuildProgress {
         let phase = match self.state {
-            State::Scan { .. } => BuildPhase::Scan,
+            State::Scan(_) => BuildPhase::Scan,
             State::Sort(_) => BuildPhase::Sort,
             State::Append { .. } => BuildPhase::Append,
             State::Done => BuildPhase::Done,
@@ -203,15 +259,18 @@ impl IndexBuild {
     /// See the head of the module. After an error the build cannot go on.
     pub fn step(&mut self, txn: &mut Txn) -> Result<bool, BuildError> {
         self.state = match std::mem::replace(&mut self.state, State::Done) {
-            State::Scan { mut scan, mut sort } => {
-                if self.scan(&mut scan, &mut sort)? {
-                    State::Scan { scan, sort }
+            State::Scan(mut parts) => {
+                if self.scan(&mut parts)? {
+                    State::Scan(parts)
                 } else {
-                    State::Sort(sort)
+                    State::Sort(parts)
                 }
             }
-            State::Sort(sort) => State::Append { sorted: sort.finish()?, appender: None },
-            State::Append { mut sorted, appender } => {
+            State::Sort(parts) => {
+                let sorted = ExternalSort::finish_together(parts.into_iter().map(|part| part.sort).collect())?;
+                State::Append { sorted, ready: SortedBatch::default(), appender: None }
+            }
+            State::Append { mut sorted, mut ready, appender } => {
                 let mut appender = match appender {
                     Some(appender) => appender,
                     None => {
@@ -220,10 +279,13 @@ impl IndexBuild {
                         appender
                     }
                 };
-                let more = self.append(txn, &mut sorted, &mut appender)?;
+                if ready.is_empty() {
+                    ready = sorted.take_batch(APPEND_ROWS)?;
+                }
+                let next = self.append(txn, &mut ready, &mut sorted, &mut appender)?;
                 self.statistics = sorted.statistics();
-                if more {
-                    State::Append { sorted, appender: Some(appender) }
+                if !next.is_empty() {
+                    State::Append { sorted, ready: next, appender: Some(appender) }
                 } else {
                     appender.finish(txn)?;
                     State::Done
@@ -247,41 +309,49 @@ impl IndexBuild {
     }
 
     /// Reads rows; false at the end.
-    fn scan(&mut self, scan: &mut Scan, sort: &mut ExternalSort) -> Result<bool, BuildError> {
-        let until = self.rows_scanned + SCAN_ROWS;
-        let mut blocks = Vec::new();
-        while self.rows_scanned < until {
-            blocks.clear();
-            let mut rows = 0;
-            while rows < DECODE_ROWS {
-                let Some(block) = scan.next_block()? else { break };
-                rows += block.len();
-                blocks.push(std::mem::take(block));
-            }
-            if rows == 0 {
-                return Ok(false);
-            }
-            self.take(&blocks, sort)?;
-            self.rows_scanned += rows as u64;
+    fn scan(&mut self, parts: &mut [Part]) -> Result<bool, BuildError> {
+        // Threads have to start and to wait for each other: it is to be little beside their work.
+        let rows = if parts.len() > 1 { SCAN_ROWS * 4 } else { SCAN_ROWS };
+        let (table, view) = (&self.table, &self.source.view);
+        let outcome = std::thread::scope(|scope| {
+            let (first, others) = parts.split_first_mut().expect("a table has a part at least");
+            let helpers: Vec<_> = others.iter_mut().map(|part| scope.spawn(move || part.read(table, view, rows))).collect();
+            let own = first.read(table, view, rows);
+            let theirs = helpers.into_iter().map(|helper| helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            std::iter::once(own).chain(theirs).collect::<Vec<_>>().into_iter().collect::<Result<(), _>>()
+        });
+        self.rows_scanned = parts.iter().map(|part| part.rows).sum();
+        outcome.map(|()| parts.iter().any(|part| !part.done))
+    }
+
+    /// Writes the entries that are ready, and merges the next, beside each other if there are threads for both; these are
+    /// none at the end.
+    fn append(
+        &mut self,
+        txn: &mut Txn,
+        ready: &mut SortedBatch,
+        sorted: &mut SortedRows,
+        appender: &mut BulkAppend,
+    ) -> Result<SortedBatch, BuildError> {
+        if self.threads == 1 {
+            self.write(txn, ready, appender)?;
+            return Ok(sorted.take_batch(APPEND_ROWS)?);
         }
-        Ok(true)
+        std::thread::scope(|scope| {
+            let ahead = scope.spawn(|| sorted.take_batch(APPEND_ROWS));
+            let written = self.write(txn, ready, appender);
+            let next = ahead.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            written.and(Ok(next?))
+        })
     }
 
-    /// Puts the entries of the rows of `blocks` into the sort.
-    fn take(&mut self, blocks: &[RowBlock], sort: &mut ExternalSort) -> Result<(), BuildError> {
-        let (table, view, number) = (self.table.clone(), self.source.view.clone(), self.rows_scanned);
-        self.entries.each(&table, blocks, &view, number, &mut |key, payload| Ok(sort.push(key, payload)?))
-    }
-
-    /// Writes entries; false at the end.
-    fn append(&mut self, txn: &mut Txn, sorted: &mut SortedRows, appender: &mut BulkAppend) -> Result<bool, BuildError> {
+    fn write(&mut self, txn: &mut Txn, ready: &mut SortedBatch, appender: &mut BulkAppend) -> Result<(), BuildError> {
         let unique = self.table.indexes[self.index].unique;
         let mut empty = RowBuffer::default();
         if self.layout.row_columns.is_empty() {
             self.layout.row.encode(&[], &mut empty)?;
         }
-        for _ in 0..APPEND_ROWS {
-            let Some((key, payload)) = sorted.next()? else { return Ok(false) };
+        while let Some((key, payload)) = ready.next() {
             if unique {
                 let part = own_part(&self.layout, self.index, key)?;
                 if self.rows_appended > 0 && part == self.last.as_slice() {
@@ -298,7 +368,22 @@ impl IndexBuild {
             }
             self.rows_appended += 1;
         }
-        Ok(true)
+        Ok(())
+    }
+}
+
+impl Part {
+    /// Takes the entries of about `rows` more rows.
+    fn read(&mut self, table: &Arc<TableDef>, view: &ReadView, rows: u64) -> Result<(), BuildError> {
+        let until = self.rows + rows;
+        while !self.done && self.rows < until {
+            let found = self.batch.fill(&mut self.scan, DECODE_ROWS)?;
+            self.done = found == 0;
+            let (blocks, sort) = (self.batch.blocks(), &mut self.sort);
+            self.entries.each(table, blocks, view, self.rows, &mut |key, payload| Ok(sort.push(key, payload)?))?;
+            self.rows += found as u64;
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod columns;
 mod entries;
 pub mod index_build;
 pub mod online;
+mod rows;
 
 pub use backup::{BackupMedium, BackupOf};
 pub use check::{ColumnFinding, IndexCheck, IndexFinding, TableCheck, check_indexes, check_table};

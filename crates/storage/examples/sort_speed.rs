@@ -8,7 +8,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<u64> = std::env::args().skip(1).map(|text| text.parse()).collect::<Result<_, _>>()?;
     let row_count = arguments.first().copied().unwrap_or(10_000_000);
     let memory_bytes_max = usize::try_from(arguments.get(1).copied().unwrap_or(2048) << 20)?;
-    let options = SortOptions { memory_bytes_max, temp_folder: std::env::temp_dir().join("thawdb-sort-speed"), stable: false };
+    let options =
+        SortOptions { memory_bytes_max, temp_folder: std::env::temp_dir().join("thawdb-sort-speed"), stable: false, ordered_bytes: 0 };
     let start = Instant::now();
     let mut sort = ExternalSort::new(thawdb_device::os::env(), options);
     let mut dice = 88_172_645_463_325_252u64;

@@ -8,8 +8,10 @@
 //! when the process ends never was: its pages are allocated in the group that makes them reachable.
 //!
 //! Invariants: 1. keys rise strictly (`push`). 2. The undo log says from which key on the tree is to be cut before the
-//! first leaf is hung (`hang`). 3. Batches are hung in order, each after it is written (`land_oldest`). 4. Dropped
+//! first leaf is hung (`begin`). 3. Batches are hung in order, each after it is written (`land_oldest`). 4. Dropped
 //! without `finish`, everything appended is cut off again ([`BulkAppender`]); a [`BulkAppend`] leaves that to its caller.
+//! Under SIMPLE and BULK_LOGGED long batches are forced to the device before they are hung, and the log has their making
+//! only ([`crate::store::bulk_pages`]).
 //! Cost: constant per row; a leaf is laid out once, packed once and written once.
 //! Failure: `LogFull` and `FileFull` leave whole batches hung; the caller rolls back to its savepoint.
 
@@ -42,20 +44,24 @@ const BATCHES_MAX: usize = 4;
 /// References to large parts after which a batch ends: each is named in its group, which a small log must take.
 const BATCH_PARTS_BYTES: usize = 16 << 10;
 const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
+/// A batch of fewer leaves is logged whatever the recovery model: a sync of its own costs more than its log.
+const FORCED_LEAVES_MIN: usize = 32;
 /// Log that cutting one batch off again takes: its separators, and a bit for each page.
 const UNDO_BYTES: u64 = 8192;
 
 /// The leaf in the making: rows are laid out when it is full and their common prefix is known.
 #[derive(Default)]
 struct LeafBuilder {
+    /// Entries, one behind the other, as key, large references, row, in the first `used` bytes.
     bytes: Vec<u8>,
-    /// Where each entry begins and its key ends: entries lie as key, large references, row.
+    used: usize,
     entries: Vec<EntryAt>,
     /// Bytes of the entries and slots with whole keys.
     whole_bytes: usize,
     prefix_bytes: usize,
 }
 
+#[derive(Clone, Copy)]
 struct EntryAt {
     key: u32,
     large: u32,
@@ -63,12 +69,43 @@ struct EntryAt {
     end: u32,
 }
 
+/// Copies `from` to `into` at `at`. Short pieces are moved as two numbers that may overlap: a call of memcpy costs more.
+#[inline]
+fn put(into: &mut [u8], at: usize, from: &[u8]) {
+    let into = &mut into[at..at + from.len()];
+    if let (Some(first), Some(last), 8..=16) = (from.first_chunk::<8>(), from.last_chunk::<8>(), from.len()) {
+        *into.first_chunk_mut().expect("as long as `from`") = *first;
+        *into.last_chunk_mut().expect("as long as `from`") = *last;
+    } else if let (Some(first), Some(last), 4..8) = (from.first_chunk::<4>(), from.last_chunk::<4>(), from.len()) {
+        *into.first_chunk_mut().expect("as long as `from`") = *first;
+        *into.last_chunk_mut().expect("as long as `from`") = *last;
+    } else if from.len() < 4 {
+        into.iter_mut().zip(from).for_each(|(to, byte)| *to = *byte);
+    } else {
+        into.copy_from_slice(from);
+    }
+}
+
+/// Bytes that two keys have in common at their beginning, `most` at the most.
+#[inline]
+fn common_bytes(a: &[u8], b: &[u8], most: usize) -> usize {
+    if let (Some(a), Some(b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        let differ = u64::from_be_bytes(*a) ^ u64::from_be_bytes(*b);
+        if differ != 0 {
+            return most.min(differ.leading_zeros() as usize / 8);
+        }
+    }
+    a.iter().zip(b).take(most).take_while(|(a, b)| a == b).count()
+}
+
 impl LeafBuilder {
+    #[inline]
     fn key(&self, index: usize) -> &[u8] {
         let at = &self.entries[index];
         &self.bytes[at.key as usize..at.large as usize]
     }
 
+    #[inline]
     fn last_key(&self) -> Option<&[u8]> {
         self.entries.last().map(|at| &self.bytes[at.key as usize..at.large as usize])
     }
@@ -76,24 +113,25 @@ impl LeafBuilder {
     /// Adds a row; false if the leaf, filled up to `body_bytes`, has no room for it.
     #[inline]
     fn push(&mut self, key: &[u8], large: &[u8], row: &[u8], body_bytes: usize) -> bool {
-        let mut prefix_bytes = key.len();
-        if !self.entries.is_empty() {
-            let first = &self.key(0)[..self.prefix_bytes];
-            prefix_bytes = first.iter().zip(key).take_while(|(a, b)| a == b).count();
-        }
+        let prefix_bytes = if self.entries.is_empty() { key.len() } else { common_bytes(self.key(0), key, self.prefix_bytes) };
         let encoded = Entry { large_bytes: large, ..Entry::plain(key, row) }.encoded_bytes() + SLOT_BYTES;
         let whole_bytes = self.whole_bytes + encoded;
         if whole_bytes - self.entries.len() * prefix_bytes > body_bytes && !self.entries.is_empty() {
             return false;
         }
-        let narrow = |at: usize| u32::try_from(at).expect("a leaf's entries take kilobytes");
-        let start = self.bytes.len();
+        let start = self.used;
         let (large_at, row_at) = (start + key.len(), start + key.len() + large.len());
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(large);
-        self.bytes.extend_from_slice(row);
-        let end = narrow(self.bytes.len());
-        self.entries.push(EntryAt { key: narrow(start), large: narrow(large_at), row: narrow(row_at), end });
+        let end = row_at + row.len();
+        // Sixteen bytes more, so that the last entry can be moved as such.
+        if self.bytes.len() < end + 16 {
+            self.bytes.resize((end + 16).max(2 * PAGE_BYTES).next_power_of_two(), 0);
+        }
+        put(&mut self.bytes, start, key);
+        put(&mut self.bytes, large_at, large);
+        put(&mut self.bytes, row_at, row);
+        let narrow = |at: usize| u32::try_from(at).expect("a leaf's entries take kilobytes");
+        self.entries.push(EntryAt { key: narrow(start), large: narrow(large_at), row: narrow(row_at), end: narrow(end) });
+        self.used = end;
         self.whole_bytes = whole_bytes;
         self.prefix_bytes = prefix_bytes;
         true
@@ -105,7 +143,7 @@ impl LeafBuilder {
     }
 
     fn clear(&mut self) {
-        self.bytes.clear();
+        self.used = 0;
         self.entries.clear();
         self.whole_bytes = 0;
         self.prefix_bytes = 0;
@@ -114,9 +152,13 @@ impl LeafBuilder {
     /// The page, whole but for its name and siblings.
     fn lay_out(&self, format: Format, page: &mut PageBytes) {
         let mut leaf = LeafMaker::new(page, PageId::NONE, format, &self.key(0)[..self.prefix_bytes]);
+        let prefix_bytes = self.prefix_bytes;
         for at in &self.entries {
-            let part = |from: u32, to: u32| &self.bytes[from as usize..to as usize];
-            leaf.push(&part(at.key, at.large)[self.prefix_bytes..], part(at.large, at.row), part(at.row, at.end));
+            let (key, large, row, end) = (at.key as usize + prefix_bytes, at.large as usize, at.row as usize, at.end as usize);
+            if large == row && leaf.push_short(&self.bytes, key..large, end) {
+                continue;
+            }
+            leaf.push(&self.bytes[key..large], &self.bytes[large..row], &self.bytes[row..end]);
         }
         leaf.finish();
     }
@@ -130,6 +172,9 @@ struct Flight {
     leaves: Vec<NewLeaf>,
     /// References to the large parts of its rows: loose until it is hung.
     parts: Vec<u8>,
+    /// The transaction it belongs to, and the tree's place there.
+    me: TxnId,
+    place: usize,
 }
 
 /// An append at work, between calls with its transaction. It must be finished; dropped or failed, its caller rolls back
@@ -137,6 +182,7 @@ struct Flight {
 pub struct BulkAppend {
     database: Arc<Database>,
     place: usize,
+    mode: LockMode,
     tree: TreeId,
     me: TxnId,
     /// The transaction and its present command.
@@ -155,8 +201,17 @@ pub struct BulkAppend {
     /// The page after which the next batch will hang, once the first has begun.
     after: Option<Option<PageId>>,
     hung: bool,
-    forced: bool,
+    forced: Forced,
     leaves_hung: u64,
+}
+
+/// Which batches are forced to the device and not logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forced {
+    Never,
+    /// Those long enough: the recovery model allows it.
+    Long,
+    Always,
 }
 
 /// Fills a tree in key order beyond every key it has, whole leaves at a time.
@@ -211,6 +266,7 @@ impl Txn {
         Ok(BulkAppend {
             database: self.database.clone(),
             place,
+            mode,
             tree,
             me,
             writer,
@@ -225,7 +281,7 @@ impl Txn {
             flights: VecDeque::new(),
             after: None,
             hung: false,
-            forced: false,
+            forced: if self.database.store.logs_bulk_work_by_extent() { Forced::Long } else { Forced::Never },
             leaves_hung: 0,
         })
     }
@@ -276,7 +332,7 @@ impl BulkAppend {
     /// Leaves the rows out of the log: their pages are on the device before they are part of the tree, and a log backup
     /// does not have them. For what can be made again: sorted runs.
     pub fn force_pages(&mut self) {
-        self.forced = true;
+        self.forced = Forced::Always;
     }
 
     /// Leaves that are part of the tree.
@@ -301,6 +357,27 @@ impl BulkAppend {
                 return Err(error);
             }
             assert!(self.leaf.push(key, &large, row.inline, self.leaf_body_bytes), "an empty leaf has room for any row");
+        }
+        Ok(())
+    }
+
+    /// Goes on within another transaction, whose rows come behind those of the transaction before; that one has sent all
+    /// it pushed, and lands it with [`Self::land_all`] before this one does.
+    pub fn go_on_in(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        assert!(self.leaf.entries.is_empty() && self.separators.is_empty(), "a transaction sends its rows before another goes on");
+        self.me = txn.ensure_id()?;
+        self.place = txn.open_tree(self.tree, self.mode)?;
+        self.writer = txn.writer(self.me);
+        self.above = self.leaf_before.clone();
+        self.hung = false;
+        Ok(())
+    }
+
+    /// Makes everything that `txn` has sent part of the tree.
+    pub fn land_all(&mut self, txn: &mut Txn) -> Result<(), StorageError> {
+        let me = txn.ensure_id()?;
+        while self.flights.front().is_some_and(|flight| flight.me == me) {
+            self.land_oldest(txn)?;
         }
         Ok(())
     }
@@ -344,7 +421,8 @@ impl BulkAppend {
         // A long append must not wait for the background to make room in the log.
         database.store.keep_up()?;
         txn.reserve.grow(&database, UNDO_BYTES)?;
-        while self.flights.len() >= BATCHES_MAX {
+        // Those of a transaction before are for it to land.
+        while self.flights.len() >= BATCHES_MAX && self.flights.front().is_some_and(|flight| flight.me == self.me) {
             self.land_oldest(txn)?;
         }
         let info = txn.trees[self.place].info.clone();
@@ -359,10 +437,15 @@ impl BulkAppend {
         let separators = std::mem::take(&mut self.separators);
         let leaves = ids.iter().zip(separators).map(|(page, separator)| NewLeaf { page: *page, separator }).collect();
         self.after = Some(ids.last().copied());
-        match database.store.start_new_pages(ids, buffer, self.me, self.forced) {
+        let forced = match self.forced {
+            Forced::Never => false,
+            Forced::Long => count >= FORCED_LEAVES_MIN,
+            Forced::Always => true,
+        };
+        match database.store.start_new_pages(ids, buffer, self.me, forced) {
             Ok(batch) => {
                 let parts = std::mem::take(&mut self.parts);
-                self.flights.push_back(Flight { batch, reserved, after, leaves, parts });
+                self.flights.push_back(Flight { batch, reserved, after, leaves, parts, me: self.me, place: self.place });
                 Ok(())
             }
             Err(error) => {
@@ -374,12 +457,12 @@ impl BulkAppend {
 
     /// The page after which this batch will hang. Before the first, a root that is a leaf with rows hands them down.
     fn begin(&mut self, txn: &mut Txn, info: &TreeInfo) -> Result<Option<PageId>, StorageError> {
-        if let Some(after) = self.after {
-            return Ok(after);
-        }
         if !self.hung {
             txn.undo.appended(self.tree, self.above.as_deref());
             self.hung = true;
+        }
+        if let Some(after) = self.after {
+            return Ok(after);
         }
         let database = self.database.clone();
         let tree = Tree { store: &database.store, info, author: self.me, finishing: false };
@@ -402,14 +485,14 @@ impl BulkAppend {
                 return Err(error);
             }
         }
-        let known = &mut txn.trees[self.place];
-        let tree = Tree { store: &database.store, info: &known.info, author: self.me, finishing: false };
-        let mut mini = Mini::begin(&database.store, self.me);
+        let known = &mut txn.trees[flight.place];
+        let tree = Tree { store: &database.store, info: &known.info, author: flight.me, finishing: false };
+        let mut mini = Mini::begin(&database.store, flight.me);
         mini.reserved = flight.reserved;
         mini.hold_parts(self.tree, &flight.parts);
         let hung = tree.hang_leaves(&mut mini, flight.after, &flight.leaves).and_then(|()| {
             if known.touch {
-                mini.log_only(&TxnRecord::Touch(self.me, self.tree).encode());
+                mini.log_only(&TxnRecord::Touch(flight.me, self.tree).encode());
             }
             mini.commit()
         });

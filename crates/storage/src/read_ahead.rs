@@ -1,32 +1,40 @@
 //! Read-ahead of a forward scan: the leaves that the level above names next, in deep queues of long requests.
 //!
 //! ```text
-//!   level 1:  | child | child | ... |  -> right sibling          cursor walks ahead of the scan
-//!                 └── absent leaves of a chunk, in file order, neighbours joined ──► tickets (device buffers)
-//!   scan asks for a leaf ──► its chunk is waited for ──► copied out, or admitted to free frames of the pool
+//!   level 2:  | node | node | ... |  -> right sibling             nodes of level 1 are asked for some dozens ahead
+//!                └► level 1:  | leaf | leaf | ... |               cursor walks ahead of the scan
+//!                 └── absent leaves of a chunk, in file order, neighbours joined ──► fetches, by the device's threads
+//!   scan asks for a leaf ──► its chunk is waited for ──► copied out of its buffer, or it is in the pool by now
 //! ```
 //! Pages go into the pool only where that evicts nobody: into free frames, or for the first quarter of the pool. The
-//! rest is served from the buffers alone, so a scan of everything neither flushes the pool nor pays for it.
+//! rest is served from the buffers alone, so a scan of everything neither flushes the pool nor pays for it. Nodes of level 1
+//! go into the pool: there is one to some hundred leaves, and reading one only when the cursor comes to it would make the
+//! whole queue wait for a single page at the queue's end.
 //!
 //! Invariants: 1. a page from a buffer is whole and sound, and its mark of absence is what it was before it was asked for
-//! (`plan_chunk`, `page_of`, `Store::let_in`): nobody has had it in the pool since, nor written it otherwise, so the bytes
-//! are its newest. 2. At most [`CHUNKS_MAX`] chunks of
-//! [`CHUNK_LEAVES`] leaves are under way. 3. Nothing here is needed for a right answer: what is not served, the scan reads
+//! (`plan_chunk`, `page_of`, `fetch`): nobody has had it in the pool since, nor written it otherwise, so the bytes
+//! are its newest. 2. At most [`CHUNKS_MAX`] chunks are under way, of [`CHUNK_LEAVES`] leaves at most, together at most an
+//! [`AHEAD_SHARE`]th of the pool. 3. Nothing here is needed for a right answer: what is not served, the scan reads
 //! through the pool, where errors are met.
 //!
 //! Latches: one node of level 1 at a time, shared. Failure: none; a failed read serves nothing.
 
+mod fetch;
+
 use crate::btree::child_of;
 use crate::ids::PageId;
+use crate::memory::{Clerk, Grant};
 use crate::page::{PAGE_BYTES, PageBytes, PageType, Slotted, header};
 use crate::page_reads;
 use crate::spec::KeyRange;
 use crate::store::Store;
 use crate::units::TreeInfo;
-use std::any::Any;
+use fetch::{Fetch, Fetched, Job, Run, Wanted};
 use std::collections::VecDeque;
 use std::ops::Bound;
-use thawdb_device::{AlignedBuf, IoBuffer, OwnedRequest, Ticket};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use thawdb_device::AlignedBuf;
 
 /// Leaves of a chunk once the scan has shown to be long: 2 MiB, two of the device's pieces at the least.
 const CHUNK_LEAVES: usize = 256;
@@ -34,69 +42,78 @@ const CHUNK_LEAVES: usize = 256;
 const FIRST_CHUNK_LEAVES: usize = 16;
 /// Chunks under way: 16 MiB, which keeps a disk at its full speed for some milliseconds of other work.
 const CHUNKS_MAX: usize = 8;
+/// Leaves of a chunk in a small pool: below it requests are too short for any disk.
+const CHUNK_LEAVES_MIN: usize = 8;
+/// One part of so many of the pool's size is what one scan's buffers may take.
+const AHEAD_SHARE: usize = 4;
+/// Nodes of level 1 asked for at once, and as many again when half of them are used: 128 name 400 MB of full leaves. Many at
+/// a time, because the system's I/O scheduler may serve requests in the order of their place on the disk: a node that lies
+/// further on than the leaves of a deep queue comes no sooner than those around it, whenever it was asked for.
+const NODES_AHEAD: usize = 128;
+/// Chunks of so many leaves at least belong to a scan that is worth asking for nodes.
+const NODES_CHUNK_LEAVES: usize = 32;
+/// Nodes asked for first: before the queue is deep, so that the first of them does not wait at its end.
+const FIRST_NODES_AHEAD: usize = 8;
 /// Pages of a request at most: 1 MiB, the device's own largest piece.
 const RUN_PAGES_MAX: usize = 128;
 /// Unwanted pages read along between two wanted ones rather than splitting the request.
 const GAP_PAGES_MAX: u32 = 4;
 
-/// A buffer of which the first `pages` pages are asked for; its size is a power of two, so that it can be used again.
-struct RunBuffer {
-    memory: AlignedBuf,
-    bytes: usize,
-}
-
-impl IoBuffer for RunBuffer {
-    fn bytes(&self) -> &[u8] {
-        &self.memory[..self.bytes]
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[..self.bytes]
-    }
-}
-
-/// Neighbouring pages that were read together.
-struct Run {
-    first: PageId,
-    buffer: RunBuffer,
-}
-
-impl Run {
-    fn holds(&self, page: PageId) -> bool {
-        page.file == self.first.file && (self.first.page..self.first.page + (self.buffer.bytes / PAGE_BYTES) as u32).contains(&page.page)
-    }
-
-    fn page(&mut self, page: PageId) -> &mut PageBytes {
-        let at = (page.page - self.first.page) as usize * PAGE_BYTES;
-        self.buffer.memory[at..].first_chunk_mut().expect("the run holds the page")
-    }
-}
-
 /// Some leaves in key order, those absent under way or read.
 struct Chunk {
     leaves: usize,
-    /// Wanted pages in file order, each with the mark of its absence.
-    wanted: Vec<(PageId, u64)>,
-    tickets: Vec<(u16, Ticket)>,
-    runs: Vec<Run>,
+    /// Those under way, by file.
+    fetches: Vec<(u16, Fetch)>,
+    /// Pages asked for, in file order; where each lies in `fetched` once it is there.
+    pages: Vec<PageId>,
+    fetched: Vec<(u16, Fetched)>,
 }
 
 impl Chunk {
-    fn place(&self, page: PageId) -> Option<usize> {
-        self.wanted.binary_search_by_key(&(page.file, page.page), |(page, _)| (page.file, page.page)).ok()
+    fn has(&self, page: PageId) -> bool {
+        self.pages.binary_search_by_key(&(page.file, page.page), |page| (page.file, page.page)).is_ok()
+    }
+
+    /// Waits for the reads.
+    fn receive(&mut self) {
+        for (file, fetch) in self.fetches.drain(..) {
+            let fetched = fetch.wait();
+            if fetched.wanted.iter().any(|wanted| wanted.sound) {
+                page_reads::fetched_ahead(fetched.runs.iter().map(|run| run.pages).sum());
+            }
+            self.fetched.push((file, fetched));
+        }
+    }
+
+    /// The bytes of `page` and the mark of its absence, if they can be used.
+    fn bytes_of(&self, page: PageId) -> Option<(&PageBytes, u64)> {
+        let (_, fetched) = self.fetched.iter().find(|(file, _)| *file == page.file)?;
+        let at = fetched.wanted.binary_search_by_key(&page.page, |wanted| wanted.page).ok()?;
+        let wanted = fetched.wanted[at];
+        let bytes = fetched.runs.iter().find_map(|run| run.page(page.page)).filter(|_| wanted.sound)?;
+        Some((bytes, wanted.mark))
     }
 }
 
 /// The read-ahead of one scan.
 pub(crate) struct ReadAhead {
-    cursor: Option<(PageId, usize)>,
+    cursor: Cursor,
+    /// Which child of which node of level 2 is the next node of level 1 to be asked for.
+    upper: Cursor,
+    /// Nodes of level 1 that were asked for and that the cursor has not come to.
+    nodes: VecDeque<PageId>,
+    /// Those on their way, as they were asked for.
+    node_fetches: VecDeque<(Vec<PageId>, Vec<(u16, Fetch)>)>,
     chunks: VecDeque<Chunk>,
     /// Leaves asked for since the front chunk came to the front.
     consumed: usize,
     /// Leaves asked for in all.
     consumed_in_all: usize,
     next_leaves: usize,
-    admitted: usize,
+    /// Leave to use memory beyond the first chunks.
+    grant: Option<Grant>,
+    /// Pages let into the pool.
+    admitted: Arc<AtomicUsize>,
     spare: Vec<AlignedBuf>,
 }
 
@@ -105,26 +122,34 @@ impl ReadAhead {
     pub(crate) fn new() -> Self {
         Self {
             cursor: None,
+            upper: None,
+            nodes: VecDeque::new(),
+            node_fetches: VecDeque::new(),
             chunks: VecDeque::new(),
             consumed: 0,
             consumed_in_all: 0,
             next_leaves: FIRST_CHUNK_LEAVES,
-            admitted: 0,
+            grant: None,
+            admitted: Arc::new(AtomicUsize::new(0)),
             spare: Vec::new(),
         }
     }
 
-    /// Starts after `slot` of `node`, the node of level 1 that led to the scan's present leaf; goes on if it already runs.
-    pub(crate) fn start(&mut self, node: PageId, slot: usize) {
+    /// Starts after `slot` of `node`, the node of level 1 that led to the scan's present leaf, and after the place of the
+    /// node in the one above it, if there is one; goes on if it already runs.
+    pub(crate) fn start(&mut self, (node, slot): (PageId, usize), above: Option<(PageId, usize)>) {
         if self.cursor.is_none() && self.chunks.is_empty() {
             self.cursor = Some((node, slot + 1));
+            self.upper = above.map(|(node, slot)| (node, slot + 1));
         }
     }
 
     /// The scan has lost its way and descends: what was planned may lie elsewhere.
     pub(crate) fn restart(&mut self) {
-        (self.cursor, self.consumed) = (None, 0);
+        (self.cursor, self.upper, self.consumed) = (None, None, 0);
         self.chunks.clear();
+        self.nodes.clear();
+        self.node_fetches.clear();
     }
 
     /// Notes that the scan goes to its next leaf, and keeps the queue filled.
@@ -139,31 +164,52 @@ impl ReadAhead {
         // What is asked for stays in proportion to what was used, so that a short scan reads little in vain.
         let mut planned: usize = self.chunks.iter().map(|chunk| chunk.leaves).sum();
         while self.cursor.is_some() && self.chunks.len() < CHUNKS_MAX && planned < self.consumed_in_all * 4 {
+            if !self.may_plan(store, planned + self.next_leaves) {
+                break;
+            }
             self.plan_chunk(store, tree, range);
             planned += self.next_leaves;
         }
     }
 
+    /// Whether there is memory for `leaves` under way.
+    fn may_plan(&mut self, store: &Store, leaves: usize) -> bool {
+        let bytes = (leaves * PAGE_BYTES) as u64;
+        if leaves <= 2 * FIRST_CHUNK_LEAVES {
+            return true;
+        }
+        let grant = self.grant.get_or_insert_with(|| Grant::new(store.pool().account().clone(), Clerk::Storage));
+        // With one chunk at least, however little there is: without any the disk stands still between two pages.
+        bytes <= grant.bytes() || grant.try_resize(bytes) || self.chunks.is_empty()
+    }
+
     /// Whether a chunk may have asked for `page`.
     pub(crate) fn may_have(&self, page: PageId) -> bool {
-        self.chunks.iter().any(|chunk| chunk.place(page).is_some())
+        self.chunks.iter().any(|chunk| chunk.has(page))
     }
 
     fn recycle(&mut self, chunk: Chunk) {
-        for run in chunk.runs {
-            self.spare.push(run.buffer.memory);
-        }
+        let runs = chunk.fetched.into_iter().flat_map(|(_, fetched)| fetched.runs);
+        self.spare.extend(runs.map(|run| run.memory));
+        // Those of a size that is not asked for any more go.
+        let excess = self.spare.len().saturating_sub(2 * CHUNKS_MAX);
+        self.spare.drain(..excess);
     }
 
     /// Asks for the next leaves.
     fn plan_chunk(&mut self, store: &Store, tree: &TreeInfo, range: &KeyRange) {
         let aim = self.next_leaves;
-        self.next_leaves = (aim * 2).min(CHUNK_LEAVES);
+        let leaves_max = store.pool().frame_count() / AHEAD_SHARE / CHUNKS_MAX;
+        self.next_leaves = (aim * 2).min(leaves_max.clamp(CHUNK_LEAVES_MIN, CHUNK_LEAVES));
+        if aim >= NODES_CHUNK_LEAVES.min(leaves_max) {
+            self.ask_nodes(store, tree, range);
+        }
         let (mut leaves, mut wanted) = (0, Vec::new());
         while leaves < aim
             && let Some((node, slot)) = self.cursor
         {
-            let Some((next, found)) = children(store, tree, range, node, slot, aim - leaves) else {
+            self.come_to_node(node);
+            let Some((next, found)) = children(store, tree, range, (node, slot), 1, aim - leaves) else {
                 self.cursor = None;
                 break;
             };
@@ -175,118 +221,126 @@ impl ReadAhead {
             return;
         }
         wanted.sort_unstable_by_key(|(page, _)| (page.file, page.page));
-        let tickets = self.ask(store, &wanted);
-        self.chunks.push_back(Chunk { leaves, wanted, tickets, runs: Vec::new() });
+        let fetches = self.ask(store, &wanted, Some(self.admitted.clone()));
+        let pages = wanted.into_iter().map(|(page, _)| page).collect();
+        self.chunks.push_back(Chunk { leaves, fetches, pages, fetched: Vec::new() });
+    }
+
+    /// Asks for the next nodes of level 1 when half of those asked for are used.
+    fn ask_nodes(&mut self, store: &Store, tree: &TreeInfo, range: &KeyRange) {
+        let most = NODES_AHEAD.min(store.pool().frame_count() / AHEAD_SHARE / 4);
+        let Some(upper) = self.upper.filter(|_| self.nodes.len() <= most / 2) else { return };
+        let count_max = if self.nodes.is_empty() { FIRST_NODES_AHEAD.min(most) } else { most };
+        let Some((next, found)) = children(store, tree, range, upper, 2, count_max) else {
+            self.upper = None;
+            return;
+        };
+        self.upper = next;
+        let mut wanted: Vec<(PageId, u64)> = found.iter().filter_map(|page| Some((*page, store.absence(*page)?))).collect();
+        wanted.sort_unstable_by_key(|(page, _)| (page.file, page.page));
+        self.nodes.extend(&found);
+        let fetches = self.ask(store, &wanted, None);
+        self.node_fetches.push_back((found, fetches));
+    }
+
+    /// The cursor is at `node`: if that was asked for and is on its way, waits for it.
+    fn come_to_node(&mut self, node: PageId) {
+        let Some(at) = self.nodes.iter().position(|known| *known == node) else { return };
+        self.nodes.drain(..=at);
+        let Some(batch) = self.node_fetches.iter().position(|(nodes, _)| nodes.contains(&node)) else { return };
+        for (_, fetch) in self.node_fetches.drain(..=batch).flat_map(|(_, fetches)| fetches) {
+            let fetched = fetch.wait();
+            page_reads::fetched_ahead(fetched.wanted.iter().filter(|wanted| wanted.sound).count());
+            self.spare.extend(fetched.runs.into_iter().map(|run| run.memory));
+        }
     }
 
     /// Starts reading the wanted pages, in runs.
-    fn ask(&mut self, store: &Store, wanted: &[(PageId, u64)]) -> Vec<(u16, Ticket)> {
-        let mut tickets = Vec::new();
+    fn ask(&mut self, store: &Store, wanted: &[(PageId, u64)], admitted: Option<Arc<AtomicUsize>>) -> Vec<(u16, Fetch)> {
+        let mut fetches = Vec::new();
         for of_file in wanted.chunk_by(|a, b| a.0.file == b.0.file) {
             let Some(file) = store.files().find(|file| file.number == of_file[0].0.file) else { continue };
-            let mut requests = Vec::new();
-            let mut from = 0;
-            while from < of_file.len() {
-                let first = of_file[from].0.page;
-                let joins = |at: usize| {
-                    of_file[at].0.page - of_file[at - 1].0.page <= GAP_PAGES_MAX && ((of_file[at].0.page - first) as usize) < RUN_PAGES_MAX
-                };
-                let to = (from + 1..of_file.len()).find(|at| !joins(*at)).unwrap_or(of_file.len());
-                let last = of_file[to - 1].0.page;
-                from = to;
-                if last < file.pages() {
-                    let buffer = self.buffer((last - first) as usize + 1);
-                    requests.push(OwnedRequest { offset: u64::from(first) * PAGE_BYTES as u64, buffer: Box::new(buffer) });
-                }
+            // What lies beyond the end is for the pool to tell.
+            let inside = of_file.partition_point(|(page, _)| page.page < file.pages());
+            let wanted: Vec<Wanted> =
+                of_file[..inside].iter().map(|(page, mark)| Wanted { page: page.page, mark: *mark, sound: false }).collect();
+            if wanted.is_empty() {
+                continue;
             }
-            if !requests.is_empty() {
-                tickets.push((file.number, file.device.start_read(requests)));
-            }
+            let runs = self.runs_of(&wanted);
+            let job = Job {
+                file: file.number,
+                device: file.device.clone(),
+                pool: store.pool_handle(),
+                pool_file: file.pool_file.clone(),
+                written: store.written.clone(),
+                admitted: admitted.clone(),
+                wanted,
+                runs,
+            };
+            fetches.push((file.number, Fetch::start(job)));
         }
-        tickets
+        fetches
     }
 
-    fn buffer(&mut self, pages: usize) -> RunBuffer {
-        let bytes = pages * PAGE_BYTES;
-        let room = bytes.next_power_of_two();
-        let memory = match self.spare.iter().position(|spare| spare.len() == room) {
+    /// Joins pages in file order to long requests.
+    fn runs_of(&mut self, wanted: &[Wanted]) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut from = 0;
+        while from < wanted.len() {
+            let first = wanted[from].page;
+            let joins =
+                |at: usize| wanted[at].page - wanted[at - 1].page <= GAP_PAGES_MAX && ((wanted[at].page - first) as usize) < RUN_PAGES_MAX;
+            let to = (from + 1..wanted.len()).find(|at| !joins(*at)).unwrap_or(wanted.len());
+            let pages = (wanted[to - 1].page - first) as usize + 1;
+            from = to;
+            runs.push(Run { first, pages, memory: self.buffer(pages) });
+        }
+        runs
+    }
+
+    fn buffer(&mut self, pages: usize) -> AlignedBuf {
+        let room = (pages * PAGE_BYTES).next_power_of_two();
+        match self.spare.iter().position(|spare| spare.len() == room) {
             Some(at) => self.spare.swap_remove(at),
             None => AlignedBuf::zeroed(room),
-        };
-        RunBuffer { memory, bytes }
+        }
     }
 
     /// Copies leaf `page` to `out` if it was read ahead and is still nowhere else; false if the pool is to be asked.
     pub(crate) fn page_of(&mut self, store: &Store, page: PageId, out: &mut PageBytes) -> bool {
-        let found = self.chunks.iter().enumerate().find_map(|(at, chunk)| Some((at, chunk.place(page)?)));
-        let Some((at, place)) = found else { return false };
-        self.receive(store, at);
-        let chunk = &mut self.chunks[at];
-        if store.absence(page) != Some(chunk.wanted[place].1) {
+        let Some(chunk) = self.chunks.iter_mut().find(|chunk| chunk.has(page)) else { return false };
+        chunk.receive();
+        let Some((bytes, mark)) = chunk.bytes_of(page) else { return false };
+        if store.absence(page) != Some(mark) {
             return false;
         }
-        let Some(run) = chunk.runs.iter_mut().find(|run| run.holds(page)) else { return false };
-        out.copy_from_slice(run.page(page));
+        out.copy_from_slice(bytes);
         page_reads::looked_at();
-        store.is_sound(page, out)
-    }
-
-    /// Waits for a chunk's reads, and lets its pages into the pool as far as that takes no frame from others.
-    fn receive(&mut self, store: &Store, at: usize) {
-        let tickets = std::mem::take(&mut self.chunks[at].tickets);
-        if tickets.is_empty() {
-            return;
-        }
-        for (file, ticket) in tickets {
-            let (requests, result) = ticket.wait();
-            for request in requests {
-                let buffer: Box<dyn Any> = request.buffer;
-                let Ok(buffer) = buffer.downcast::<RunBuffer>() else { continue };
-                if result.is_err() {
-                    self.spare.push(buffer.memory);
-                    continue;
-                }
-                let page = u32::try_from(request.offset / PAGE_BYTES as u64).expect("a page's number is 32 bits");
-                page_reads::fetched_ahead(buffer.bytes / PAGE_BYTES);
-                self.chunks[at].runs.push(Run { first: PageId { file, page }, buffer: *buffer });
-            }
-        }
-        self.admit(store, at);
-    }
-
-    fn admit(&mut self, store: &Store, at: usize) {
-        let chunk = &mut self.chunks[at];
-        if !store.has_room_for(chunk.wanted.len(), self.admitted) {
-            return;
-        }
-        for run in &mut chunk.runs {
-            let inside = |(page, _): &&(PageId, u64)| run.holds(*page);
-            let own: Vec<(PageId, u64)> = chunk.wanted.iter().filter(inside).copied().collect();
-            for (page, mark) in own {
-                self.admitted += usize::from(store.let_in(page, mark, run.page(page)));
-            }
-        }
+        true
     }
 }
 
+/// A node and the child of it that is next.
 type Cursor = Option<(PageId, usize)>;
 
-/// Up to `count_max` children of `node` from `slot` on whose keys are not all beyond the range, and where to go on.
+/// Up to `count_max` children of a node of `level`, from a child on, whose keys are not all beyond the range; and where to
+/// go on.
 fn children(
     store: &Store,
     tree: &TreeInfo,
     range: &KeyRange,
-    node: PageId,
-    slot: usize,
+    (node, from): (PageId, usize),
+    level: u8,
     count_max: usize,
 ) -> Option<(Cursor, Vec<PageId>)> {
     let page = store.read(node).ok()?;
-    if header::page_type(&page) != Some(PageType::Inner) || header::tree(&page) != tree.id || header::level(&page) != 1 {
+    if header::page_type(&page) != Some(PageType::Inner) || header::tree(&page) != tree.id || header::level(&page) != level {
         return None;
     }
     let view = Slotted(&page);
     let (mut found, mut key) = (Vec::new(), Vec::new());
-    let mut at = slot;
+    let mut at = from;
     while at < view.len() && found.len() < count_max {
         if let Bound::Included(end) | Bound::Excluded(end) = &range.end {
             key.clear();

@@ -90,6 +90,14 @@ impl RowBlock {
         self.span(self.rows[index].key)
     }
 
+    /// Key of row `index`, whole whether keys were spelled or not.
+    pub fn whole_key(&self, index: usize) -> Vec<u8> {
+        match self.plain() {
+            Some(plain) => [plain.prefix, &plain.page[usize::from(self.keys_at[index])..usize::from(self.values_at[index])]].concat(),
+            None => self.key(index).to_vec(),
+        }
+    }
+
     /// Inline bytes of row `index`.
     #[inline]
     pub fn value(&self, index: usize) -> &[u8] {

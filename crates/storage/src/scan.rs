@@ -83,6 +83,12 @@ impl Scan {
         self.tree.id
     }
 
+    /// Goes on with the rows that `view` sees: what has been read ahead, and where the scan is, stays. For work so long that
+    /// one view would keep old versions alive.
+    pub fn renew(&mut self, view: ReadView) {
+        self.view = view;
+    }
+
     /// The next leaf's visible rows, at least one; `None` at the end.
     pub fn next_block(&mut self) -> Result<Option<&mut RowBlock>, StorageError> {
         let mut block = std::mem::take(&mut self.block);
@@ -170,11 +176,12 @@ impl Scan {
             self.ahead.restart();
         }
         let tree = Tree { store: &database.store, info: tree, author: TxnId(0), finishing: false };
-        let mut above = None;
+        // The nodes of level 2, if there is one, and of level 1.
+        let mut above = [None; 2];
         let seek = self.position.seek();
-        let leaf = tree.leaf_for_read(seek, &mut |node, slot| above = Some((header::page_id(node.0), slot)))?;
-        if let Some((node, slot)) = above.filter(|_| self.position.is_forward()) {
-            self.ahead.start(node, slot);
+        let leaf = tree.leaf_for_read(seek, &mut |node, slot| above = [above[1], Some((header::page_id(node.0), slot))])?;
+        if let Some(node) = above[1].filter(|_| self.position.is_forward()) {
+            self.ahead.start(node, above[0]);
         }
         Ok(Leaf::Latched(leaf))
     }

@@ -1,20 +1,18 @@
 //! Storage of an instance: what its databases share.
 //!
-//! One buffer pool and one lock table serve all databases, so that memory is bounded once and a deadlock across databases
+//! One buffer pool, one memory account and one lock table serve all databases, so that memory is bounded once and a deadlock across databases
 //! is seen. Databases get numbers as they are opened; they are not persistent.
 
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::locks::{LockInfo, LockManager};
+use crate::memory::MemoryAccount;
 use crate::pool::Pool;
 use crate::spec::{DatabaseSpec, StorageConfig};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use thawdb_device::Env;
-
-/// Share of the instance's memory that is the buffer pool's; sorts and versions have the rest.
-const POOL_SHARE_PERCENT: u64 = 75;
 
 /// Storage of one instance: the buffer pool and the open databases that share it.
 pub struct Storage {
@@ -28,7 +26,7 @@ pub struct Storage {
 impl Storage {
     /// Storage in `env` under `config`.
     pub fn new(env: Env, config: StorageConfig) -> Arc<Self> {
-        let pool = Pool::new(config.memory_bytes_max / 100 * POOL_SHARE_PERCENT);
+        let pool = Pool::with_account(MemoryAccount::new(config.memory_bytes_max));
         let locks = Arc::new(LockManager::new(env.clone()));
         Arc::new(Self { env, config, pool, locks, number_next: AtomicU32::new(1) })
     }
@@ -41,6 +39,11 @@ impl Storage {
     /// The settings.
     pub fn config(&self) -> &StorageConfig {
         &self.config
+    }
+
+    /// The memory account.
+    pub fn memory(&self) -> &Arc<MemoryAccount> {
+        self.pool.account()
     }
 
     /// The lock table.

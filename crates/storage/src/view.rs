@@ -62,6 +62,12 @@ impl ReadView {
         Ok(Scan::new(self.clone(), info, range, direction))
     }
 
+    /// Up to `parts - 1` keys, rising, that divide a tree into parts of about the same size; fewer of a small tree.
+    pub fn dividing_keys(&self, tree: TreeId, parts: usize) -> Result<Vec<Vec<u8>>, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        self.database.system_tree(&info).dividing_keys(parts)
+    }
+
     /// Reads a large part whole.
     pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
         crate::large::read(&self.database.store, at)

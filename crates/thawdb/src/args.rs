@@ -24,7 +24,8 @@ pub enum Command {
     /// Run T-SQL on a server, or on a data folder without one
     #[command(disable_help_flag = true)]
     Sql(SqlArguments),
-    /// Load a table, index it, query it, kill it in the middle of a load, and look whether all is there
+    /// Load a table, query it, index it four ways, once through a log that is always full, kill it twice, and look whether
+    /// all is there
     Demo(DemoArguments),
     /// Measure
     Bench(BenchArguments),
@@ -36,12 +37,15 @@ pub enum Command {
     Simulate(SimulateArguments),
     /// Feed a decoder mutated input: page, record, block, row, key, tsql, or all of them; or damage a disk: mutate
     Fuzz(FuzzArguments),
-    /// The child that the demo kills
+    /// The child that the demo kills while it inserts
     #[command(hide = true)]
     DemoWriter(DemoWriterArguments),
     /// The child that `bench recovery` kills
     #[command(hide = true)]
     BenchRecoveryWriter(BenchRecoveryWriterArguments),
+    /// The child that the demo kills while it builds an index
+    #[command(hide = true)]
+    DemoBuilder(DemoWriterArguments),
 }
 
 /// Which page.
@@ -214,6 +218,9 @@ pub struct DemoArguments {
     /// Leaves the data where it is
     #[arg(long)]
     pub keep: bool,
+    /// Picture of the builds' speed over time
+    #[arg(long, value_name = "FILE", default_value = "thawdb-demo.svg")]
+    pub svg: PathBuf,
     /// Most memory to use
     #[arg(long, value_name = "SIZE", default_value = "2GB", value_parser = parse_bytes)]
     pub memory: u64,
@@ -233,7 +240,7 @@ pub struct BenchRecoveryWriterArguments {
     pub memory: u64,
 }
 
-/// What the demo tells its child.
+/// What the demo tells its children.
 #[derive(Debug, Clone, Args)]
 pub struct DemoWriterArguments {
     /// Folder of the databases
@@ -262,6 +269,8 @@ pub enum Bench {
     Analytic,
     /// The first answers after kill -9 with every row changed by an open transaction, and its rollback beside others
     Recovery,
+    /// Loops, procedures of point statements, point queries as text; beside PL/pgSQL if asked
+    Language,
 }
 
 /// The benchmarks' options.
@@ -285,7 +294,7 @@ pub struct BenchArguments {
     /// Seconds each measurement of `oltp` runs
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
-    /// `load`, `analytic`, `oltp`: the same rows on a PostgreSQL of its own, and the ratio
+    /// `load`, `index`, `analytic`, `oltp`: the same rows on a PostgreSQL of its own, and the ratio
     #[arg(long)]
     pub postgres: bool,
     /// `oltp`: the same rows in SQLite, and the ratio; needs a C compiler and SQLite's headers

@@ -67,6 +67,7 @@ const STORAGE: &[(&str, u32)] = &[
     ("error", 0),
     ("hash", 0),
     ("ids", 0),
+    ("memory", 0),
     ("spec", 0),
     ("page", 1),
     ("record", 1),

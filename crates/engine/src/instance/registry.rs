@@ -59,6 +59,8 @@ pub(crate) struct SessionFacts {
     pub(crate) prepared_count: usize,
     /// Of long work, 0 to 100; 0 for other work.
     pub(crate) percent_complete: f32,
+    /// Whether that work is a resumable operation.
+    pub(crate) resumable: bool,
 }
 
 /// The shared side of a session.

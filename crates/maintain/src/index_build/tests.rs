@@ -89,9 +89,21 @@ impl Place {
     }
 
     fn build(&self, source: &TableDef, table: &Arc<TableDef>, index: usize, memory: usize) -> Result<BuildProgress, BuildError> {
+        self.build_by(1, source, table, index, memory)
+    }
+
+    fn build_by(
+        &self,
+        threads: usize,
+        source: &TableDef,
+        table: &Arc<TableDef>,
+        index: usize,
+        memory: usize,
+    ) -> Result<BuildProgress, BuildError> {
         let mut txn = self.database.begin();
         let view = self.database.read_view(Some(&txn));
         let mut build = IndexBuild::new(&self.env, source, table, index, view, self.options(memory))?;
+        build.use_threads(threads)?;
         let mut phases = Vec::new();
         build.run(&mut txn, &mut |progress| {
             phases.push(progress.phase);
@@ -143,6 +155,8 @@ pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
         identity: None,
         default: None,
         default_name: None,
+        computed: None,
+        user_type: None,
     };
     TableDef {
         database: DatabaseId(5),
@@ -153,6 +167,8 @@ pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
         columns: types.iter().enumerate().map(column).collect(),
         indexes,
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: 0,
         modified: 0,
@@ -196,27 +212,36 @@ fn a_build_equals_inserts() {
         place.insert(&filled, &rows, 0..5);
         place.insert(&built, &rows, 0..1);
         for index in 1..5 {
-            for memory in [64 << 20, 40_000] {
-                if memory < 64 << 20 {
-                    let mut txn = place.database.begin();
-                    let tree = txn.create_tree(TreeSpec { object_id: 100, index_id: 9, filegroup: 1 }).unwrap();
-                    txn.commit().unwrap();
-                    let mut again = (*built).clone();
-                    again.indexes[index].tree = tree;
-                    let progress = place.build(&built, &Arc::new(again), index, memory).unwrap();
-                    assert_eq!(
-                        progress,
-                        BuildProgress { phase: BuildPhase::Done, rows_scanned: 6_000, rows_appended: 6_000, percent: 100.0 }
-                    );
-                    assert!(place.contents(tree) == place.contents(filled.indexes[index].tree), "{name} {index} spilled");
-                } else {
-                    place.build(&built, &built, index, memory).unwrap();
-                    let tree = built.indexes[index].tree;
-                    assert!(place.contents(tree) == place.contents(filled.indexes[index].tree), "{name} {index}");
-                }
+            for (memory, threads) in [(64 << 20, 1), (40_000, 1), (64 << 20, 2), (90_000, 3)] {
+                let mut txn = place.database.begin();
+                let tree = txn.create_tree(TreeSpec { object_id: 100, index_id: 9, filegroup: 1 }).unwrap();
+                txn.commit().unwrap();
+                let mut again = (*built).clone();
+                again.indexes[index].tree = tree;
+                let progress = place.build_by(threads, &built, &Arc::new(again), index, memory).unwrap();
+                let done = BuildProgress { phase: BuildPhase::Done, rows_scanned: 6_000, rows_appended: 6_000, percent: 100.0 };
+                assert_eq!(progress, done);
+                let (got, expected) = (place.contents(tree), place.contents(filled.indexes[index].tree));
+                assert!(got == expected, "{name} {index}, {memory} bytes, {threads} threads");
             }
         }
     }
+}
+
+#[test]
+fn threads_divide_the_table() {
+    let place = Place::new("threads");
+    let table = place.make(table(vec![index(1, &[(0, false)], &[], true), index(2, &[(1, false)], &[], false)]));
+    place.insert(&table, &rows(6_000), 0..1);
+    let txn = place.database.begin();
+    let view = place.database.read_view(Some(&txn));
+    let mut build = IndexBuild::new(&place.env, &table, &table, 1, view.clone(), place.options(1 << 20)).unwrap();
+    build.use_threads(3).unwrap();
+    let State::Scan(parts) = &mut build.state else { panic!("it has not begun") };
+    assert_eq!(parts.len(), 3);
+    let counts: Vec<u64> = parts.iter_mut().map(|part| part.read(&table, &view, u64::MAX).map(|()| part.rows).unwrap()).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 6_000);
+    assert!(counts.iter().all(|count| (1_000..3_000).contains(count)), "{counts:?}");
 }
 
 #[test]

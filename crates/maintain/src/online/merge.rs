@@ -1,203 +1,65 @@
 //! A chunk of the merge: the runs' entries behind the last one read, in order, become the target's next leaves.
 //!
-//! The runs are read by a tree of losers over one scan each. Where the merge stands is the last entry in the target, so
-//! taking it up again is a seek in each run. Entries are gathered in memory before the target is touched: it has the chunk
-//! before on its way meanwhile.
+//! A chunk is a round of [`RunMerge`]: gathered and ordered while the chunk before is on its way, then appended. Where the
+//! merge stands is the last entry in the target, so taking it up again is a seek in each run.
 //!
 //! In a unique index two entries with one own key are a duplicate only if both live: a row that a writer has deleted or
 //! changed since its chunk was scanned has its entry's end in the side tree.
 
+use super::runs::unusable;
 use super::{CHUNK_BYTES, CHUNK_ROWS_MIN, Chunk, Entries, OnlineBuild};
 use crate::index_build::BuildError;
-use std::cmp::Ordering;
-use std::ops::Bound;
-use thawdb_storage::{BulkAppend, Database, KeyRange, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId, Txn};
-
-/// Bytes of a run's number before its entries.
-const RUN_BYTES: usize = 4;
-
-struct Source {
-    scan: Scan,
-    block: RowBlock,
-    at: usize,
-    live: bool,
-}
-
-impl Source {
-    fn key(&self) -> &[u8] {
-        &self.block.key(self.at)[RUN_BYTES..]
-    }
-
-    /// Goes to the next leaf behind the end of one. The first bytes of the present key, as a number; of a source at its end,
-    /// the largest.
-    fn settle(&mut self) -> Result<u128, StorageError> {
-        while self.at >= self.block.len() {
-            match self.scan.next_block()? {
-                Some(block) => std::mem::swap(&mut self.block, block),
-                None => {
-                    self.live = false;
-                    return Ok(u128::MAX);
-                }
-            }
-            self.at = 0;
-        }
-        let key = &self.block.key(self.at)[RUN_BYTES..];
-        let mut head = [0; 16];
-        let bytes = key.len().min(16);
-        head[..bytes].copy_from_slice(&key[..bytes]);
-        Ok(u128::from_be_bytes(head))
-    }
-}
+use thawdb_storage::sort::RunMerge;
+use thawdb_storage::{BulkAppend, Row, StorageError, Txn};
 
 /// Bytes of an entry in a leaf beside its key and row, its slot included.
 const ENTRY_BYTES: usize = 16;
-
-/// A merge under way.
-pub(super) struct Merge {
-    sources: Vec<Source>,
-    /// First bytes of each source's present key, close together: most matches are decided by them alone.
-    heads: Vec<u128>,
-    /// `losers[0]` is the winner; `losers[1..]` the inner nodes, each keeping the source that lost there.
-    losers: Vec<usize>,
-    started: bool,
-}
-
-impl Merge {
-    /// Of runs `0..run_count`, from behind `after`.
-    pub(super) fn new(
-        database: &std::sync::Arc<Database>,
-        tree: TreeId,
-        run_count: u32,
-        after: Option<&[u8]>,
-    ) -> Result<Self, StorageError> {
-        let view = database.read_view(None);
-        let (mut sources, mut heads) = (Vec::new(), Vec::new());
-        for run in 0..run_count {
-            let start = match after {
-                Some(after) => Bound::Excluded([&run.to_be_bytes()[..], after].concat()),
-                None => Bound::Included(run.to_be_bytes().to_vec()),
-            };
-            let range = KeyRange { start, end: Bound::Excluded((run + 1).to_be_bytes().to_vec()) };
-            let scan = view.scan(tree, range, ScanDirection::Forward)?;
-            let mut source = Source { scan, block: RowBlock::default(), at: 0, live: true };
-            let head = source.settle()?;
-            if source.live {
-                heads.push(head);
-                sources.push(source);
-            }
-        }
-        let mut merge = Self { losers: vec![0; sources.len().max(1)], sources, heads, started: false };
-        if !merge.sources.is_empty() {
-            merge.losers[0] = merge.play(1);
-        }
-        Ok(merge)
-    }
-
-    fn play(&mut self, node: usize) -> usize {
-        let count = self.sources.len();
-        if node >= count {
-            return node - count;
-        }
-        let (left, right) = (self.play(2 * node), self.play(2 * node + 1));
-        let (winner, loser) = if self.precedes(left, right) { (left, right) } else { (right, left) };
-        self.losers[node] = loser;
-        winner
-    }
-
-    #[inline]
-    fn precedes(&self, a: usize, b: usize) -> bool {
-        match self.heads[a].cmp(&self.heads[b]) {
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            Ordering::Equal => self.precedes_by_key(a, b),
-        }
-    }
-
-    fn precedes_by_key(&self, a: usize, b: usize) -> bool {
-        let (left, right) = (&self.sources[a], &self.sources[b]);
-        match (left.live, right.live) {
-            (true, true) => left.key() < right.key(),
-            (live, _) => live,
-        }
-    }
-
-    /// The next entry: its key and row.
-    pub(super) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, StorageError> {
-        if self.sources.is_empty() {
-            return Ok(None);
-        }
-        if std::mem::replace(&mut self.started, true) {
-            let mut winner = self.losers[0];
-            self.sources[winner].at += 1;
-            self.heads[winner] = self.sources[winner].settle()?;
-            let mut node = usize::midpoint(winner, self.sources.len());
-            if self.sources.len() > 1 {
-                while node >= 1 {
-                    let rival = self.losers[node];
-                    if self.precedes(rival, winner) {
-                        self.losers[node] = winner;
-                        winner = rival;
-                    }
-                    node /= 2;
-                }
-            }
-            self.losers[0] = winner;
-        }
-        let winner = &self.sources[self.losers[0]];
-        Ok(winner.live.then(|| (winner.key(), winner.block.value(winner.at))))
-    }
-}
-
-/// Entries in order, in one piece of memory.
-#[derive(Default)]
-pub(super) struct EntryList {
-    bytes: Vec<u8>,
-    /// Where each key and each row ends.
-    ends: Vec<(u32, u32)>,
-}
-
-impl EntryList {
-    fn push(&mut self, key: &[u8], row: &[u8]) {
-        let narrow = |at: usize| u32::try_from(at).expect("a chunk is bounded");
-        self.bytes.extend_from_slice(key);
-        let key_end = narrow(self.bytes.len());
-        self.bytes.extend_from_slice(row);
-        self.ends.push((key_end, narrow(self.bytes.len())));
-    }
-
-    /// Log that its leaves take at most: they are packed.
-    fn log_bytes(&self) -> usize {
-        self.bytes.len() + self.ends.len() * ENTRY_BYTES
-    }
-
-    fn each(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut start = 0;
-        self.ends.iter().map(move |(key_end, row_end)| {
-            let from = std::mem::replace(&mut start, *row_end as usize);
-            let (key_end, row_end) = (*key_end as usize, *row_end as usize);
-            (&self.bytes[from..key_end], &self.bytes[key_end..row_end])
-        })
-    }
-}
+/// Of an entry of which nothing is known yet: the first chunk after a start is none too long for any.
+const ENTRY_BYTES_AT_FIRST: usize = 256;
 
 impl OnlineBuild {
-    /// Reads the target's next entries from the runs.
+    /// Gathers the target's next entries from the runs.
     pub(super) fn read_runs(&mut self) -> Result<Chunk, BuildError> {
-        let progress = &self.ahead;
+        let rows_max = self.merge_rows_max();
         let mut merge = match self.merge.take() {
             Some(merge) => merge,
-            None => Merge::new(&self.database, self.job.runs, progress.run_count, progress.last_entry.as_deref())?,
+            None => {
+                let after = self.ahead.last_entry.as_deref();
+                let readers = self.cache.readers(&self.database, self.job.runs, self.ahead.run_count, after)?;
+                RunMerge::new(readers, after, rows_max, self.entries.ordered_bytes()).map_err(of_runs)?
+            }
         };
-        let mut last = progress.last_entry.clone();
-        let mut list = EntryList::default();
-        let mut merged = false;
-        let bytes_max = CHUNK_BYTES.min(self.log_budget_bytes());
-        let is_small = |list: &EntryList| list.log_bytes() < bytes_max || list.ends.len() < CHUNK_ROWS_MIN;
-        while list.ends.len() < self.chunk_rows && is_small(&list) {
-            let Some((key, row)) = merge.next()? else {
-                merged = true;
-                break;
-            };
+        merge.set_round_rows_max(rows_max);
+        let rows = merge.prepare_round().map_err(of_runs)?;
+        self.merge = Some(merge);
+        self.ahead.merged = rows == 0;
+        self.rows_read += rows as u64;
+        let entries = if rows == 0 { Entries::Nothing } else { Entries::Merged };
+        Ok(Chunk { entries, progress: self.ahead.clone() })
+    }
+
+    /// Rows of the next chunk: as many as the bounds of chunks allow, and half of what the log has room for, so that a log
+    /// that runs full costs one small chunk and not the rollback of a long one.
+    fn merge_rows_max(&self) -> usize {
+        let free_bytes = |log: &std::sync::Arc<thawdb_storage::log::Log>| {
+            let space = log.space();
+            space.size_bytes.saturating_sub(space.used_bytes + space.reserved_bytes)
+        };
+        let free_bytes = self.database.store().log().map_or(u64::MAX, free_bytes);
+        let bytes_max = usize::try_from(free_bytes / 2).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+        let (bytes, rows) = self.merged_bytes;
+        let entry_bytes = if rows == 0 { ENTRY_BYTES_AT_FIRST } else { bytes / rows + ENTRY_BYTES };
+        (bytes_max / entry_bytes).max(CHUNK_ROWS_MIN).min(self.chunk_rows)
+    }
+
+    /// Appends the gathered entries to the target, and notes how far it is then.
+    pub(super) fn append_entries(&mut self, append: &mut BulkAppend, txn: &mut Txn) -> Result<(), BuildError> {
+        let mut merge = self.merge.take().expect("entries were gathered by it");
+        let mut last = self.ahead.last_entry.take();
+        let (mut rows, mut bytes) = (0, 0);
+        while merge.rows_ready() > 0
+            && let Some((key, row)) = merge.next()?
+        {
             if self.job.index.unique {
                 if self.is_passed_over(last.as_deref(), key)? {
                     continue;
@@ -206,40 +68,15 @@ impl OnlineBuild {
                 kept.clear();
                 kept.extend_from_slice(key);
             }
-            list.push(key, row);
+            append.push(txn, key, Row::inline(row))?;
+            rows += 1;
+            bytes += key.len() + row.len();
         }
         self.merge = Some(merge);
-        let rows = list.ends.len() as u64;
-        if let Some((key, _)) = list.each().last() {
-            self.ahead.last_entry = Some(key.to_vec());
-        }
-        self.ahead.rows_appended += rows;
-        self.ahead.merged = merged;
-        self.rows_read += rows;
-        let entries = if rows == 0 { Entries::Nothing } else { Entries::Merged(list) };
-        Ok(Chunk { entries, progress: self.ahead.clone() })
-    }
-
-    /// Log that the next chunk may take: half of what is free, so that a log that runs full costs one small chunk and not
-    /// the rollback of a long one.
-    fn log_budget_bytes(&self) -> usize {
-        let free_bytes = |log: &std::sync::Arc<thawdb_storage::log::Log>| {
-            let space = log.space();
-            space.size_bytes.saturating_sub(space.used_bytes + space.reserved_bytes)
-        };
-        let free_bytes = self.database.store().log().map_or(u64::MAX, free_bytes);
-        usize::try_from(free_bytes / 2).unwrap_or(usize::MAX)
-    }
-
-    /// Appends them to the target.
-    pub(super) fn append_entries(&self, txn: &mut Txn, entries: &EntryList) -> Result<BulkAppend, BuildError> {
-        let mut append = txn.begin_private_append(self.job.index.tree)?;
-        append.set_fill_percent(self.job.fill_factor);
-        for (key, row) in entries.each() {
-            append.push(txn, key, Row::inline(row))?;
-        }
-        append.send_all(txn)?;
-        Ok(append)
+        self.merged_bytes = (bytes, rows);
+        self.ahead.last_entry = append.last_key().map(<[u8]>::to_vec).or(last);
+        self.ahead.rows_appended += rows as u64;
+        Ok(append.send_all(txn)?)
     }
 
     /// Whether an entry of a unique index is left out: its own key is that of the entry before, and it ended meanwhile.
@@ -255,5 +92,13 @@ impl OnlineBuild {
             (_, true) => Ok(false),
             _ => Err(self.duplicate(key)?),
         }
+    }
+}
+
+/// A run that is no run is a state that cannot be taken up (10673).
+fn of_runs(error: StorageError) -> BuildError {
+    match error {
+        StorageError::Bug(_) => unusable(),
+        error => error.into(),
     }
 }

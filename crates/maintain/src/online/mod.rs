@@ -6,8 +6,9 @@
 //! catch   the side tree's words on entries ─► applied to the target, deletions first                   ┘ a chunk
 //! publish by the caller, with the table to itself: the last words, the definition, the job's end
 //! ```
-//! Runs lie in one tree of the user's database: run number, then entry key. Its leaves are forced to the device and not
-//! logged, so sorting costs no log; leaves of the target are logged whole. Every chunk's transaction also writes the job's
+//! Runs lie in one tree of the user's database ([`runs`]). Its leaves are forced to the device and not logged, so sorting
+//! costs no log; leaves of the target are logged whole. As far as memory goes runs are kept there too, and their tree is
+//! read only by who takes the operation up again. Every chunk's transaction also writes the job's
 //! record, so that what is there and what the record says never differ; between chunks nothing is open, and nothing pins
 //! the log.
 //!
@@ -24,7 +25,7 @@
 //!
 //! Invariants: 1. at most [`OnlineOptions::redone_rows`] rows are done twice after a failure: a chunk that is being read, one
 //! on its way and one whose commit is not durable, each a third of it (`begin` cuts off what unfinished chunks left). 2. Resuming costs one descent a run and the chunks' remains, whatever was done before.
-//! 3. Memory is two chunks' rows, of [`CHUNK_BYTES`] each at most, and a leaf a run. 4. After [`OnlineBuild::catch_up_all`] under the caller's lock the
+//! 3. Memory is [`OnlineOptions::memory_bytes_max`], two chunks' rows of [`CHUNK_BYTES`] each at most, and a leaf a run. 4. After [`OnlineBuild::catch_up_all`] under the caller's lock the
 //! target has exactly the table's entries.
 //!
 //! A chunk of the merge is no longer than half of the free log takes; one that the log has no room for all the same is tried
@@ -39,6 +40,7 @@
 
 mod catch_up;
 mod merge;
+mod runs;
 mod scan;
 
 #[cfg(test)]
@@ -46,15 +48,16 @@ mod tests;
 
 use crate::entries::EntryMaker;
 use crate::index_build::{BuildError, own_part};
-use merge::{EntryList, Merge};
+use crate::rows::RowBatch;
+use runs::{Reader, RunCache};
 use std::sync::Arc;
 use std::time::Duration;
 use thawdb_catalog::store::put_job;
 use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, key_text};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_storage::locks::Party;
-use thawdb_storage::sort::SortedRows;
-use thawdb_storage::{BulkAppend, Database, StorageError, Txn};
+use thawdb_storage::sort::{RunBlock, RunMerge};
+use thawdb_storage::{BulkAppend, Database, Scan, StorageError, TreeId, Txn};
 use thawdb_types::SqlError;
 use thawdb_types::error::message;
 
@@ -71,6 +74,9 @@ const RUNS_MAX: u32 = 32_768;
 /// Words of the side tree applied in one transaction.
 const WORDS: usize = 10_000;
 
+/// Memory for runs if nothing else is said.
+const MEMORY_BYTES: usize = 64 << 20;
+
 /// How a build goes about it.
 #[derive(Debug, Clone)]
 pub struct OnlineOptions {
@@ -82,11 +88,13 @@ pub struct OnlineOptions {
     pub lock_timeout: Option<Duration>,
     /// What ends such a wait.
     pub cancel: Option<CancelToken>,
+    /// Memory for sorted runs, which then need not be read back from their tree.
+    pub memory_bytes_max: usize,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        Self { redone_rows: REDONE_ROWS, party: None, lock_timeout: None, cancel: None }
+        Self { redone_rows: REDONE_ROWS, party: None, lock_timeout: None, cancel: None, memory_bytes_max: MEMORY_BYTES }
     }
 }
 
@@ -114,8 +122,16 @@ pub struct OnlineBuild {
     entries: EntryMaker,
     /// How far has been read.
     ahead: JobProgress,
+    /// To the tree of the phase, from chunk to chunk. It goes before the transactions.
+    append: Option<BulkAppend>,
     flight: Option<Flight>,
-    merge: Option<Merge>,
+    batch: RowBatch,
+    /// The scan of the table between chunks.
+    open_scan: Option<Scan>,
+    cache: RunCache,
+    merge: Option<RunMerge<Reader>>,
+    /// Bytes and rows of the last chunk merged.
+    merged_bytes: (usize, usize),
     rows_read: u64,
 }
 
@@ -129,14 +145,13 @@ enum Entries {
     /// The end was met at once.
     Nothing,
     /// A run of this number.
-    Run(u32, SortedRows),
-    /// The target's next entries.
-    Merged(EntryList),
+    Run(u32, Vec<RunBlock>),
+    /// The target's next entries, gathered in the merge.
+    Merged,
 }
 
-/// A chunk on its way to the device. The append goes before its transaction.
+/// A chunk on its way to the device.
 struct Flight {
-    append: Option<BulkAppend>,
     txn: Txn,
     progress: JobProgress,
 }
@@ -177,10 +192,15 @@ impl OnlineBuild {
             job: job.clone(),
             chunk_rows,
             chunk_rows_max: chunk_rows,
+            cache: RunCache::new(options.memory_bytes_max),
             options,
             ahead: job.progress.clone(),
+            append: None,
             flight: None,
+            batch: RowBatch::default(),
+            open_scan: None,
             merge: None,
+            merged_bytes: (0, 0),
             rows_read: 0,
         })
     }
@@ -250,20 +270,30 @@ impl OnlineBuild {
             (false, _) => Some(self.read_rows()?),
             (true, false) => {
                 if self.merge.is_none() {
-                    // It looks for the runs and the target's last entry in the trees.
+                    // It looks for the runs in their tree; the append goes to another one.
                     self.land()?;
+                    self.append = None;
                 }
                 Some(self.read_runs()?)
             }
             (true, true) => None,
         };
         self.land()?;
-        chunk.map_or(Ok(()), |chunk| self.send(chunk))
+        match chunk {
+            Some(chunk) => self.send(chunk),
+            None => {
+                self.append = None;
+                Ok(())
+            }
+        }
     }
 
     /// Begins again behind what is committed.
     fn go_back(&mut self) {
+        self.append = None;
         self.flight = None;
+        self.open_scan = None;
+        self.cache.forget_from(self.job.progress.run_count);
         // What was read from the runs is not in the target.
         self.merge = None;
         self.ahead = JobProgress { worked_ms: self.ahead.worked_ms, ..self.job.progress.clone() };
@@ -274,20 +304,41 @@ impl OnlineBuild {
         let mut txn = self.begin_chunk();
         // The flush of the next chunk makes the commit durable; `settle` does for the last.
         txn.set_delayed_durability(true);
-        let append = match chunk.entries {
-            Entries::Nothing => None,
-            Entries::Run(run, sorted) => Some(self.append_run(&mut txn, run, sorted)?),
-            Entries::Merged(entries) => Some(self.append_entries(&mut txn, &entries)?),
-        };
-        self.flight = Some(Flight { append, txn, progress: chunk.progress });
+        let mut progress = chunk.progress;
+        match chunk.entries {
+            Entries::Nothing => {}
+            Entries::Run(run, blocks) => {
+                let mut append = self.append_in(&mut txn, self.job.runs)?;
+                append.force_pages();
+                scan::append_run(&mut append, &mut txn, run, &blocks)?;
+                self.append = Some(append);
+                self.cache.keep(run, blocks);
+            }
+            Entries::Merged => {
+                let mut append = self.append_in(&mut txn, self.job.index.tree)?;
+                append.set_fill_percent(self.job.fill_factor);
+                self.append_entries(&mut append, &mut txn)?;
+                self.append = Some(append);
+                progress = self.ahead.clone();
+            }
+        }
+        self.flight = Some(Flight { txn, progress });
         Ok(())
+    }
+
+    /// The append to the phase's tree, which goes on within `txn`.
+    fn append_in(&mut self, txn: &mut Txn, tree: TreeId) -> Result<BulkAppend, StorageError> {
+        match self.append.take() {
+            Some(mut append) => append.go_on_in(txn).map(|()| append),
+            None => txn.begin_private_append(tree),
+        }
     }
 
     /// Waits for the chunk that is on its way, and commits it with the job's record.
     fn land(&mut self) -> Result<(), BuildError> {
-        let Some(Flight { append, mut txn, progress }) = self.flight.take() else { return Ok(()) };
-        if let Some(append) = append {
-            append.finish(&mut txn)?;
+        let Some(Flight { mut txn, progress }) = self.flight.take() else { return Ok(()) };
+        if let Some(append) = &mut self.append {
+            append.land_all(&mut txn)?;
         }
         self.commit(txn, progress)
     }

@@ -76,6 +76,7 @@ impl Machine {
             fill_factor: 0,
             started: 0,
             rows_expected: count as u64,
+            purpose: thawdb_catalog::JobPurpose::Create,
             progress: JobProgress::default(),
         };
         catalog.put_job(&mut txn, job).unwrap();
@@ -191,7 +192,9 @@ fn a_crash_at_any_moment_costs_a_bounded_number_of_rows() {
                 machine.simulation.crash_at(Some(CrashPoint::Mutation(point)));
             }
             let outcome = (|| -> Result<(), BuildError> {
-                let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &job, small())?;
+                // With no memory for runs, with some, and with enough.
+                let options = OnlineOptions { memory_bytes_max: (seed % 3) as usize * 9_000, ..small() };
+                let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &job, options)?;
                 let before = rows_read;
                 loop {
                     let stepped = build.step(0);
@@ -318,4 +321,60 @@ fn a_small_log_is_enough_and_a_full_one_pauses() {
     machine.finish(&mut build).unwrap();
     let rows = check_table(&machine.definition(), &machine.database().read_view(None), &mut || Ok(())).unwrap().rows;
     machine.check(rows);
+}
+
+/// Extents of the data file in use, once what is given back has been.
+fn used_extents(machine: &Machine) -> u32 {
+    let database = machine.database();
+    for _ in 0..50 {
+        database.clean().unwrap();
+        database.background_turn().unwrap();
+    }
+    database.store().used_extents(1).unwrap().0
+}
+
+#[test]
+fn what_a_build_takes_is_given_back_however_it_ends() {
+    for (steps, crash) in [(3, false), (3, true), (9, false), (9, true), (usize::MAX, false)] {
+        let mut machine = Machine::new(13, 4_000, index(2, &[(1, false)], &[2], false), (8 * MIB, MIB));
+        let before = used_extents(&machine);
+        let job = machine.job();
+        let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &job, small()).unwrap();
+        let mut done = 0;
+        while done < steps && build.step(0).unwrap() == Step::More {
+            done += 1;
+        }
+        build.settle().unwrap();
+        drop(build);
+        assert!(used_extents(&machine) > before, "after {done} steps nothing is there yet");
+        if crash {
+            machine.simulation.crash_at(Some(CrashPoint::Mutation(machine.simulation.counts().mutations() + 1)));
+            assert!(machine.database().checkpoint().is_err());
+            machine.simulation.crash_at(None);
+            machine.restart();
+        }
+        // As ABORT does.
+        let mut txn = machine.database().begin();
+        machine.catalog.remove_job(&mut txn, job.table).unwrap();
+        [job.index.tree, job.side, job.runs].into_iter().for_each(|tree| txn.drop_tree(tree).unwrap());
+        txn.commit().unwrap();
+        let after = used_extents(&machine);
+        assert!(after <= before, "{steps} steps, crash {crash}: {before} extents before, {after} after");
+        assert!(machine.database().check().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn long_chunks_and_a_bounded_memory_give_the_same_index() {
+    for memory_bytes_max in [0, 40_000, 64 << 20] {
+        let mut machine = Machine::new(17, 12_000, index(2, &[(2, true)], &[1], false), (8 * MIB, MIB));
+        let options = OnlineOptions { redone_rows: 12_000, memory_bytes_max, ..OnlineOptions::default() };
+        let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), options).unwrap();
+        while build.step(0).unwrap() == Step::More {
+            assert!(build.cache.bytes() <= memory_bytes_max);
+        }
+        assert!(build.progress().run_count >= 3);
+        machine.finish(&mut build).unwrap();
+        machine.check(12_000);
+    }
 }

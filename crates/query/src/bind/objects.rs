@@ -47,6 +47,10 @@ impl Binder<'_> {
         let catalog = self.catalog(database).ok_or_else(|| error(208, &[&shown_object(name)], self.statement))?;
         for schema in self.schemas_of(name, &["dbo", "sys"]) {
             if let Some(table) = catalog.table(&schema, &name.name.text) {
+                if table.rows_disabled {
+                    let index = table.rows().name.as_deref().unwrap_or_default();
+                    return Err(error(8655, &[&index, &table.name], self.statement));
+                }
                 return Ok(Object::Table(table.clone()));
             }
             if let Some(view) = self.cx.view(database, &schema, &name.name.text) {
@@ -77,6 +81,9 @@ impl Binder<'_> {
                 // Rows of a view are changed where it is bound: what is asked here is a table alone.
                 Object::View { .. } => Err(not_built("OUTPUT INTO a view", span)),
             },
+            ast::DmlTargetKind::Variable(variable) if self.cx.is_read_only(&variable.name) => {
+                Err(error(10700, &[&variable.name], variable.span))
+            }
             ast::DmlTargetKind::Variable(variable) => {
                 self.cx.table_variable(&variable.name).ok_or_else(|| error(1087, &[&variable.name], variable.span))
             }

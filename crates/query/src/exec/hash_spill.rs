@@ -37,7 +37,7 @@ pub(super) struct HashSpill {
 impl HashSpill {
     pub(super) fn new(types: Vec<SqlType>, cx: &Cx<'_, '_>) -> Self {
         // Stable: aggregates that depend on the order of their rows see the order of the input.
-        let options = SortOptions { memory_bytes_max: share_of(cx), temp_folder: cx.host.temp_folder(), stable: true };
+        let options = SortOptions { memory_bytes_max: share_of(cx), temp_folder: cx.host.temp_folder(), stable: true, ordered_bytes: 0 };
         Self { sort: ExternalSort::new(cx.host.env().clone(), options), types, payload: Vec::new() }
     }
 

@@ -69,16 +69,14 @@ impl<'a> Tree<'a> {
         Err(StorageError::Damage { page: id, offset: u64::from(id.page) * PAGE_BYTES as u64, detail })
     }
 
-    /// The leaf sought, latched shared. `visit` sees the node above it.
+    /// The leaf sought, latched shared. `visit` sees each inner node on the way, the one above it last.
     pub(crate) fn leaf_for_read(&self, seek: Seek<'_>, visit: &mut dyn FnMut(Slotted<'_>, usize)) -> Result<PageRead<'a>, StorageError> {
         let mut page = self.store.read(self.info.root)?;
         let mut level = self.check_node(&page, self.info.root, None)?;
         while level > 0 {
             let node = Slotted(&page);
             let slot = seek.slot(node);
-            if level == 1 {
-                visit(node, slot);
-            }
+            visit(node, slot);
             let child = child_at(node, slot)?;
             let below = self.store.read(child)?;
             level = self.check_node(&below, child, Some(level - 1))?;

@@ -19,9 +19,11 @@
 mod append;
 mod compact;
 mod descend;
+mod divide;
 mod edit;
 mod merge;
 mod node;
+mod pack;
 mod split;
 mod tidy;
 

@@ -101,6 +101,22 @@ impl Arena {
     }
 }
 
+impl Arena {
+    /// Gives the memory of `count` frames from `first` on back to the system; they read as zero when touched again. They
+    /// belong to the caller and hold no page.
+    #[allow(unsafe_code)]
+    pub(super) fn release(&self, first: u32, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let bytes = self.frame(first);
+        assert!(first as usize + count <= self.frames, "frames {first} and {count} more of {}", self.frames);
+        // SAFETY: whole frames within the block, by the assertions, of which the caller is the one owner; a frame is whole
+        // pages of the system, at their alignment.
+        unsafe { thawdb_device::buffer::give_back(bytes.cast(), count * PAGE_BYTES) };
+    }
+}
+
 /// The words of one file's pages.
 pub struct PageTable {
     top: Block,

@@ -17,23 +17,29 @@
 //! 4. `place`, `recovery` and `group_end` of a frame change under the exclusive latch of its page, or while it has none;
 //!    `group_end` is never below the LSN of a page with a log.
 //!
-//! Locks: page latches (rank 2 by use), then `BUFFER_FREE_LIST` and `BUFFER_TABLES` (5). The sweep only try-latches,
+//! Locks: page latches (rank 2 by use), then `BUFFER_CLEANING` (2) while there is no free frame, whose holder waits for no
+//! latch, then `BUFFER_FREE_LIST` and `BUFFER_TABLES` (5). The sweep only try-latches,
 //! so a thread that holds latches may need a frame. Loading blocks on input under the page's own latch.
 //!
 //! Failure: a failed load leaves the page absent. With no frame to be had, [`StorageError::PoolExhausted`].
 //!
-//! It does not read optimistically yet (the version is kept for that), nor give memory back to the system.
+//! How many frames serve is for the memory account to say; those beyond are given back to the system ([`resize`]).
+//!
+//! It does not read optimistically yet (the version is kept for that).
 
 pub mod memory;
+mod resize;
 pub mod word;
 
 use crate::error::StorageError;
 use crate::ids::Lsn;
+use crate::memory::MemoryAccount;
 use crate::page::{PAGE_BYTES, PageBytes, header};
 use memory::{Arena, PageTable};
 use observe::counter::{Counter, CounterKind};
 use observe::sync::{LockClass, Mutex, RwLock};
 use observe::wait::WaitResource;
+use resize::FreeFrames;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -41,6 +47,7 @@ use thawdb_observe as observe;
 use word::{PageWord, Tried};
 
 static FREE_LIST: LockClass = LockClass::new("BUFFER_FREE_LIST", 5);
+static CLEANING: LockClass = LockClass::new("BUFFER_CLEANING", 2);
 static TABLES: LockClass = LockClass::new("BUFFER_TABLES", 5);
 static LOOKUPS: Counter = Counter::new("Buffer Manager", "Page lookups/sec", CounterKind::PerSecond);
 static READS: Counter = Counter::new("Buffer Manager", "Page reads/sec", CounterKind::PerSecond);
@@ -48,6 +55,8 @@ static EVICTIONS: Counter = Counter::new("Buffer Manager", "Lazy writes/sec", Co
 
 /// Frames that a sweep tries to free at once: enough that the free list's lock is rare, few enough to be fast.
 const SWEEP_FRAMES: usize = 64;
+/// What a frame costs.
+const FRAME_BYTES: usize = PAGE_BYTES + size_of::<Frame>();
 /// Fewest frames of a pool: what a few mini-transactions may have latched at once, several times over.
 pub const FRAMES_MIN: usize = 256;
 /// Fruitless sweeps, each followed by giving the processor away, before the pool says it has no frame.
@@ -115,30 +124,45 @@ pub enum Loaded {
 pub struct Pool {
     arena: Arena,
     frames: Box<[Frame]>,
-    free: Mutex<Vec<u32>>,
+    free: Mutex<FreeFrames>,
+    account: Arc<MemoryAccount>,
     hand: AtomicU32,
+    cleaning: Mutex<()>,
     files: RwLock<Vec<Option<Arc<PoolFile>>>>,
 }
 
 impl Pool {
-    /// A pool of as many frames as fit in `memory_bytes`.
+    /// A pool of as many frames as fit in `memory_bytes`, with an account of its own.
     pub fn new(memory_bytes: u64) -> Arc<Self> {
-        let frames = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / (PAGE_BYTES + size_of::<Frame>());
-        let frames = frames.clamp(FRAMES_MIN, word::FRAMES_MAX);
-        // Popped from the end: the arena is touched from its start as it is needed.
-        let free = (0..u32::try_from(frames).expect("28 bits")).rev().collect();
-        Arc::new(Self {
-            arena: Arena::new(frames),
-            frames: std::iter::repeat_with(Frame::default).take(frames).collect(),
-            free: Mutex::new(&FREE_LIST, free),
-            hand: AtomicU32::new(0),
-            files: RwLock::new(&TABLES, Vec::new()),
-        })
+        Self::with_account(MemoryAccount::for_pool(memory_bytes))
     }
 
-    /// Number of frames.
+    /// A pool of as many frames as the account lets it have at most.
+    pub fn with_account(account: Arc<MemoryAccount>) -> Arc<Self> {
+        let frames = usize::try_from(account.pool_bytes_max()).unwrap_or(usize::MAX) / FRAME_BYTES;
+        let frames = frames.clamp(FRAMES_MIN, word::FRAMES_MAX);
+        let pool = Arc::new(Self {
+            arena: Arena::new(frames),
+            frames: std::iter::repeat_with(Frame::default).take(frames).collect(),
+            free: Mutex::new(&FREE_LIST, FreeFrames::all(frames)),
+            account: account.clone(),
+            hand: AtomicU32::new(0),
+            cleaning: Mutex::new(&CLEANING, ()),
+            files: RwLock::new(&TABLES, Vec::new()),
+        });
+        let weak: Weak<Self> = Arc::downgrade(&pool);
+        account.set_pool(weak);
+        pool
+    }
+
+    /// The instance's memory account.
+    pub fn account(&self) -> &Arc<MemoryAccount> {
+        &self.account
+    }
+
+    /// Number of frames that serve.
     pub fn frame_count(&self) -> usize {
-        self.arena.len()
+        self.free.lock().serving()
     }
 
     /// Makes a file known.
@@ -162,7 +186,7 @@ impl Pool {
                     Tried::Latched(frame) => {
                         self.release(frame);
                         word.leave(None, false);
-                        self.free.lock().push(frame);
+                        self.put_back(&[frame]);
                     }
                     Tried::Absent => break,
                     Tried::Busy => word::wait(word, true, false, || file.resource(page)),
@@ -188,7 +212,7 @@ impl Pool {
                 Tried::Latched(frame) => {
                     self.release(frame);
                     word.leave(None, false);
-                    self.free.lock().push(frame);
+                    self.put_back(&[frame]);
                     return;
                 }
             }
@@ -301,16 +325,34 @@ impl Pool {
                 if let Tried::Latched(present) = other {
                     word.leave(Some(present), false);
                 }
-                self.free.lock().push(frame);
+                self.put_back(&[frame]);
                 Ok(None)
             }
         }
     }
 
-    /// Begins to load `page` with bytes read while it was absent: `None` also if it has not been absent since `mark`.
-    pub fn begin_load_since<'p>(&'p self, file: &'p PoolFile, page: u32, mark: u64) -> Result<Option<Loading<'p>>, StorageError> {
-        let loading = self.begin_load(file, page)?;
-        Ok(loading.filter(|_| file.table.word(page).absence_latched() == mark))
+    /// Begins to load `page` with bytes read while it was absent; `None` if it has not been absent since `mark`, or no frame
+    /// is to be had without writing one.
+    pub fn begin_load_since<'p>(&'p self, file: &'p PoolFile, page: u32, mark: u64) -> Option<Loading<'p>> {
+        let word = file.table.word(page);
+        if word.absence() != Some(mark) {
+            return None;
+        }
+        let frame = self.free_frame()?;
+        match word.try_exclusive(true) {
+            Tried::Absent if word.absence_latched() == mark => return Some(Loading { pool: self, file, page, frame, open: true }),
+            Tried::Absent => word.leave(None, false),
+            Tried::Latched(present) => word.leave(Some(present), false),
+            Tried::Busy => {}
+        }
+        self.put_back(&[frame]);
+        None
+    }
+
+    /// A frame that is free, or whose page was clean and not wanted.
+    fn free_frame(&self) -> Option<u32> {
+        let free = self.free.lock().pop();
+        free.or_else(|| if self.sweep().0 > 0 { self.free.lock().pop() } else { None })
     }
 
     /// Frames that hold no page.
@@ -374,6 +416,12 @@ impl Pool {
             if let Some(frame) = self.free.lock().pop() {
                 return Ok(frame);
             }
+            // One thread looks for frames at a time: dozens that find the same dirty pages would write them in dozens of
+            // small batches, each synced for itself, and burn the processor between.
+            let _turn = self.cleaning.lock();
+            if self.free_count() > 0 {
+                continue;
+            }
             let (freed, dirty) = self.sweep();
             if freed > 0 {
                 continue;
@@ -392,8 +440,6 @@ impl Pool {
         }
     }
 
-    /// Frees up to [`SWEEP_FRAMES`] frames that nobody used since the hand last passed. Returns how many, and who owns
-    /// dirty ones met on the way.
     /// Drops every clean page that nobody has latched (DBCC DROPCLEANBUFFERS).
     pub fn drop_clean(&self) {
         let files = self.files.read();
@@ -403,11 +449,13 @@ impl Pool {
             if let Some(file) = file
                 && self.evict(file, place as u32, frame)
             {
-                self.free.lock().push(frame);
+                self.put_back(&[frame]);
             }
         }
     }
 
+    /// Frees up to [`SWEEP_FRAMES`] frames that nobody used since the hand last passed. Returns how many, and who owns
+    /// dirty ones met on the way.
     fn sweep(&self) -> (usize, Vec<Arc<dyn WriteBack>>) {
         let count = self.frames.len();
         let files = self.files.read();
@@ -438,7 +486,7 @@ impl Pool {
         let owners = dirty.iter().filter_map(|number| files[*number as usize].as_ref()?.owner.upgrade()).collect();
         drop(files);
         EVICTIONS.add(freed.len() as u64);
-        self.free.lock().extend(&freed);
+        self.put_back(&freed);
         (freed.len(), owners)
     }
 
@@ -558,7 +606,7 @@ impl Drop for Loading<'_> {
     fn drop(&mut self) {
         if self.open {
             self.file.table.word(self.page).leave(None, false);
-            self.pool.free.lock().push(self.frame);
+            self.pool.put_back(&[self.frame]);
         }
     }
 }
@@ -654,7 +702,7 @@ impl Drop for PageWrite<'_> {
         let frame = self.present.then_some(self.frame);
         self.file.table.word(self.page).leave(frame, false);
         if !self.present {
-            self.pool.free.lock().push(self.frame);
+            self.pool.put_back(&[self.frame]);
         }
     }
 }

@@ -10,13 +10,13 @@ impl WriteBack for Nobody {
     }
 }
 
-fn nobody() -> Weak<dyn WriteBack> {
+pub(super) fn nobody() -> Weak<dyn WriteBack> {
     static NOBODY: OnceLock<Arc<Nobody>> = OnceLock::new();
     let strong: Arc<dyn WriteBack> = NOBODY.get_or_init(|| Arc::new(Nobody)).clone();
     Arc::downgrade(&strong)
 }
 
-fn load_number(page: u32) -> impl FnMut(&mut PageBytes) -> Result<Loaded, StorageError> {
+pub(super) fn load_number(page: u32) -> impl FnMut(&mut PageBytes) -> Result<Loaded, StorageError> {
     move |bytes| {
         bytes.fill(0);
         bytes[..4].copy_from_slice(&page.to_le_bytes());
@@ -36,7 +36,7 @@ fn more_pages_than_frames_are_read_right() {
     }
     assert!((0..2_000).filter(|page| file.is_present(*page)).count() <= pool.frame_count());
     pool.forget(&file);
-    assert_eq!(pool.free.lock().len(), pool.frame_count());
+    assert_eq!(pool.free_count(), pool.frame_count());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_failed_load_or_an_unused_new_page_leaves_nothing() {
     assert!(matches!(failed, Err(StorageError::Poisoned)));
     drop(pool.write_new(&file, 1).expect("has a frame"));
     assert!(!file.is_present(1));
-    assert_eq!(pool.free.lock().len(), pool.frame_count());
+    assert_eq!(pool.free_count(), pool.frame_count());
 }
 
 #[test]

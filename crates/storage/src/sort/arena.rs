@@ -20,6 +20,7 @@ pub(super) struct ArenaRows {
     used_bytes: usize,
     /// Before `sort` the prefix is 0.
     entries: Vec<[u64; 2]>,
+    scratch: Vec<[u64; 2]>,
     shared_prefix: Option<Vec<u8>>,
 }
 
@@ -81,7 +82,7 @@ impl ArenaRows {
             entry[0] = prefix_of(&row_at(pieces, entry[1]).0[skip..]);
         }
         if !self.entries.is_sorted_by(|a, b| a[0] < b[0]) {
-            sort_words(&mut self.entries, 8, comparison_count);
+            sort_words(&mut self.entries, 8, &mut self.scratch, comparison_count);
             for group in self.entries.chunk_by_mut(|a, b| a[0] == b[0]) {
                 if group.len() > 1 {
                     group.sort_unstable_by(|a, b| {

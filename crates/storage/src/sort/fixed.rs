@@ -2,32 +2,39 @@
 //!
 //! ```text
 //!   key (k bytes) || payload (p bytes) || zeros   =  N words, compared as numbers = memcmp
-//!   large slice: permute in place into 256 buckets by one byte, then each bucket
-//!   slice within the second-level cache: counting passes from the last varying key byte to the first
 //!   few rows: comparison
+//!   more:     counting passes between two buffers, from the least significant digit of the key to the first;
+//!             a digit is up to eleven bits, and bits in which all rows agree are in no digit
 //! ```
-//! Bytes in which all rows of the slice agree cost nothing: they are found by one pass of OR and AND.
+//! Whoever fills the buffer keeps it to what a core's caches hold (`super::RUN_BYTES`): passes over more would wait for
+//! memory. Where rows come in the order of the last bytes of their keys, as entries of an index come in the order of the
+//! table, those bytes need no pass: the others keep the order of equals.
 //!
-//! Invariants: 1. only key bytes decide in radix passes; comparisons see the payload too, which orders equal keys in
-//! some way, as promised. 2. Recursion goes at most one level per key byte. No locks, no failure but memory.
+//! Invariants: 1. only key bytes decide in counting passes, and each pass keeps the order of rows it finds equal;
+//! comparisons see the payload too, which orders equal keys in some way, as promised. No locks, no failure but memory.
 
-/// Slices up to this many bytes are sorted by counting passes between two buffers of that size, which a core's share of
-/// the second- and third-level caches holds. Measured with `examples/sort_speed` on 53 million rows of 16 bytes:
-/// 4 MiB sorts in 1.5 s, 256 KiB to 1 MiB in 1.9 s.
-const CACHE_BYTES: usize = 4 << 20;
-/// Up to this many rows, the passes' 256 counters cost more than comparing does.
+use super::block::RunBlock;
+use std::ops::Range;
+
+/// Up to this many rows, counters of the passes cost more than comparing does.
 const COMPARE_ROWS_MAX: usize = 64;
+/// From so many rows on, a pass with counters for eleven bits is better than two with fewer.
+const WIDE_DIGIT_ROWS_MIN: usize = 8_192;
 
 pub(super) struct FixedRows<const N: usize> {
     rows: Vec<[u64; N]>,
+    scratch: Vec<[u64; N]>,
     key_bytes: usize,
     payload_bytes: usize,
+    /// Key bytes that need passes: the rows come in the order of those behind.
+    loose_bytes: usize,
 }
 
 impl<const N: usize> FixedRows<N> {
-    pub(super) fn new((key_bytes, payload_bytes): (usize, usize)) -> Self {
+    pub(super) fn new((key_bytes, payload_bytes): (usize, usize), ordered_bytes: usize) -> Self {
         assert!(key_bytes + payload_bytes <= N * 8, "a row of the shape fits the words");
-        Self { rows: Vec::new(), key_bytes, payload_bytes }
+        let loose_bytes = key_bytes.saturating_sub(ordered_bytes);
+        Self { rows: Vec::new(), scratch: Vec::new(), key_bytes, payload_bytes, loose_bytes }
     }
 
     /// Adds a row; false if its lengths differ from the others'.
@@ -40,8 +47,36 @@ impl<const N: usize> FixedRows<N> {
         let flat = bytes.as_flattened_mut();
         flat[..key.len()].copy_from_slice(key);
         flat[key.len()..key.len() + payload.len()].copy_from_slice(payload);
-        self.rows.push(bytes.map(u64::from_be_bytes));
+        self.rows.push(words_of(&bytes));
         true
+    }
+
+    /// Adds rows of this shape that lie one behind the other.
+    pub(super) fn extend(&mut self, rows: &[u8]) {
+        let width = self.key_bytes + self.payload_bytes;
+        if width == N * 8 {
+            let (whole, _) = rows.as_chunks::<8>();
+            self.rows.extend(whole.as_chunks::<N>().0.iter().map(words_of));
+            return;
+        }
+        self.rows.extend(rows.chunks_exact(width.max(1)).map(|row| {
+            let mut bytes = [[0u8; 8]; N];
+            bytes.as_flattened_mut()[..width].copy_from_slice(row);
+            words_of(&bytes)
+        }));
+    }
+
+    /// A block of the rows of `range`.
+    pub(super) fn block(&self, range: Range<usize>) -> RunBlock {
+        let width = self.key_bytes + self.payload_bytes;
+        let mut bytes = Vec::with_capacity(range.len() * width);
+        let rows = &self.rows[range.clone()];
+        if width == N * 8 {
+            rows.iter().for_each(|row| bytes.extend_from_slice(bytes_of(row).as_flattened()));
+        } else {
+            rows.iter().for_each(|row| bytes.extend_from_slice(&bytes_of(row).as_flattened()[..width]));
+        }
+        RunBlock::of_shape(self.shape(), range.len(), bytes)
     }
 
     pub(super) fn used_bytes(&self) -> usize {
@@ -52,6 +87,10 @@ impl<const N: usize> FixedRows<N> {
         self.rows.len()
     }
 
+    pub(super) fn ordered_bytes(&self) -> usize {
+        self.key_bytes - self.loose_bytes
+    }
+
     pub(super) fn shape(&self) -> (u32, u32) {
         let narrow = |n: usize| u32::try_from(n).expect("at most 32");
         (narrow(self.key_bytes), narrow(self.payload_bytes))
@@ -60,9 +99,7 @@ impl<const N: usize> FixedRows<N> {
     #[inline]
     pub(super) fn row<'a>(&self, index: usize, scratch: &'a mut Vec<u8>) -> (&'a [u8], &'a [u8]) {
         scratch.resize(N * 8, 0);
-        for (chunk, word) in scratch.chunks_exact_mut(8).zip(self.rows[index]) {
-            chunk.copy_from_slice(&word.to_be_bytes());
-        }
+        scratch.copy_from_slice(bytes_of(&self.rows[index]).as_flattened());
         scratch[..self.key_bytes + self.payload_bytes].split_at(self.key_bytes)
     }
 
@@ -71,27 +108,34 @@ impl<const N: usize> FixedRows<N> {
     }
 
     pub(super) fn sort(&mut self, comparison_count: &mut u64) {
-        if self.rows.is_sorted() {
-            return;
+        if !self.rows.is_sorted() {
+            sort_words(&mut self.rows, self.loose_bytes, &mut self.scratch, comparison_count);
         }
-        let mut scratch = Vec::new();
-        sort_from(&mut self.rows, 0, self.key_bytes, &mut scratch, comparison_count);
     }
 }
 
-/// Orders arrays of words by their first `key_bytes` bytes.
-pub(super) fn sort_words<const N: usize>(rows: &mut [[u64; N]], key_bytes: usize, comparison_count: &mut u64) {
-    sort_from(rows, 0, key_bytes, &mut Vec::new(), comparison_count);
+// Loops rather than `map`, whose calls are not always seen through.
+#[inline]
+fn words_of<const N: usize>(bytes: &[[u8; 8]; N]) -> [u64; N] {
+    let mut words = [0; N];
+    for at in 0..N {
+        words[at] = u64::from_be_bytes(bytes[at]);
+    }
+    words
 }
 
 #[inline]
-fn byte_of<const N: usize>(row: &[u64; N], byte_index: usize) -> usize {
-    usize::from(row[byte_index / 8].to_be_bytes()[byte_index % 8])
+fn bytes_of<const N: usize>(words: &[u64; N]) -> [[u8; 8]; N] {
+    let mut bytes = [[0; 8]; N];
+    for at in 0..N {
+        bytes[at] = words[at].to_be_bytes();
+    }
+    bytes
 }
 
-fn sort_from<const N: usize>(
-    rows: &mut [[u64; N]],
-    from_byte: usize,
+/// Orders arrays of words by their first `key_bytes` bytes, keeping the order of equals unless they are few.
+pub(super) fn sort_words<const N: usize>(
+    rows: &mut Vec<[u64; N]>,
     key_bytes: usize,
     scratch: &mut Vec<[u64; N]>,
     comparison_count: &mut u64,
@@ -99,99 +143,81 @@ fn sort_from<const N: usize>(
     if rows.len() <= COMPARE_ROWS_MAX {
         return sort_by_comparison(rows, comparison_count);
     }
-    let varying = varying_bytes(rows, from_byte, key_bytes);
-    let Some(&first) = varying.first() else { return };
+    let width = if rows.len() >= WIDE_DIGIT_ROWS_MIN { 11 } else { 8 };
+    let digits = digits(&varying_bits(rows, key_bytes), width);
     // A counting pass costs about as much as one and a half levels of comparison.
-    let passes_max = rows.len().ilog2() as usize;
-    if size_of_val(rows) <= CACHE_BYTES && varying.len() <= passes_max {
-        for &byte_index in varying.iter().rev() {
-            counting_pass(rows, byte_index, scratch);
-            rows.copy_from_slice(&scratch[..rows.len()]);
-        }
-        return;
-    }
-    if size_of_val(rows) <= CACHE_BYTES {
+    if digits.len() > rows.len().ilog2() as usize {
         return sort_by_comparison(rows, comparison_count);
     }
-    let ends = permute_in_place(rows, first);
-    let mut start = 0;
-    for end in ends {
-        sort_from(&mut rows[start..end], first + 1, key_bytes, scratch, comparison_count);
-        start = end;
+    scratch.resize(rows.len(), [0; N]);
+    for digit in digits {
+        counting_pass(rows, scratch, &digit);
+        std::mem::swap(rows, scratch);
     }
 }
 
 fn sort_by_comparison<const N: usize>(rows: &mut [[u64; N]], comparison_count: &mut u64) {
-    rows.sort_unstable_by(|a, b| {
+    // A stable sort: with digits for the first bytes alone, equals keep their order here too.
+    rows.sort_by(|a, b| {
         *comparison_count += 1;
         a.cmp(b)
     });
 }
 
-/// Key bytes from `from_byte` on in which the rows do not all agree.
-fn varying_bytes<const N: usize>(rows: &[[u64; N]], from_byte: usize, key_bytes: usize) -> Vec<usize> {
+/// Bits of the first `key_bytes` bytes in which the rows do not all agree.
+fn varying_bits<const N: usize>(rows: &[[u64; N]], key_bytes: usize) -> [u64; N] {
     let mut all_or = [0u64; N];
     let mut all_and = [u64::MAX; N];
     for row in rows {
-        for (word, (or, and)) in row.iter().zip(all_or.iter_mut().zip(&mut all_and)) {
-            *or |= word;
-            *and &= word;
+        for at in 0..N {
+            all_or[at] |= row[at];
+            all_and[at] &= row[at];
         }
     }
     let mut differ = all_or;
-    differ.iter_mut().zip(all_and).for_each(|(or, and)| *or ^= and);
-    (from_byte..key_bytes).filter(|&byte_index| byte_of(&differ, byte_index) != 0).collect()
+    for (at, (or, and)) in differ.iter_mut().zip(all_and).enumerate() {
+        let bits = (key_bytes.saturating_sub(at * 8).min(8) * 8) as u32;
+        *or = (*or ^ and) & u64::MAX.checked_shl(64 - bits).unwrap_or(0);
+    }
+    differ
 }
 
-fn count_bytes<const N: usize>(rows: &[[u64; N]], byte_index: usize) -> [usize; 256] {
-    let mut counts = [0usize; 256];
+/// Some bits of a word.
+struct Digit {
+    word: usize,
+    shift: u32,
+    mask: u64,
+}
+
+/// Digits of up to `width` bits that cover `bits`, the least significant first.
+fn digits<const N: usize>(bits: &[u64; N], width: u32) -> Vec<Digit> {
+    let mut digits = Vec::new();
+    for (word, bits) in bits.iter().enumerate().rev() {
+        let mut left = *bits;
+        while left != 0 {
+            let shift = left.trailing_zeros();
+            let mask = (1 << width.min(64 - shift)) - 1;
+            digits.push(Digit { word, shift, mask });
+            left &= !(mask << shift);
+        }
+    }
+    digits
+}
+
+/// Puts `rows` into `into`, ordered by one digit and otherwise as they were.
+fn counting_pass<const N: usize>(rows: &[[u64; N]], into: &mut [[u64; N]], digit: &Digit) {
+    let of = |row: &[u64; N]| (row[digit.word] >> digit.shift & digit.mask) as usize;
+    let mut next = [0u32; 2048];
     for row in rows {
-        counts[byte_of(row, byte_index)] += 1;
+        next[of(row) & 2047] += 1;
     }
-    counts
-}
-
-/// Puts `rows` into `scratch`, ordered by one byte and otherwise as they were.
-fn counting_pass<const N: usize>(rows: &[[u64; N]], byte_index: usize, scratch: &mut Vec<[u64; N]>) {
-    if scratch.len() < rows.len() {
-        scratch.resize(rows.len(), [0; N]);
-    }
-    let mut next = count_bytes(rows, byte_index);
     let mut sum = 0;
     for slot in &mut next {
         sum += std::mem::replace(slot, sum);
     }
     for row in rows {
-        let bucket = byte_of(row, byte_index);
-        scratch[next[bucket]] = *row;
-        next[bucket] += 1;
+        let place = &mut next[of(row) & 2047];
+        into[*place as usize] = *row;
+        *place += 1;
     }
-}
-
-/// American flag: swaps rows into 256 buckets by one byte; returns where each bucket ends.
-fn permute_in_place<const N: usize>(rows: &mut [[u64; N]], byte_index: usize) -> [usize; 256] {
-    let mut heads = count_bytes(rows, byte_index);
-    let mut sum = 0;
-    for slot in &mut heads {
-        sum += std::mem::replace(slot, sum);
-    }
-    let mut ends = [0usize; 256];
-    ends[..255].copy_from_slice(&heads[1..]);
-    ends[255] = rows.len();
-    for bucket in 0..256 {
-        while heads[bucket] < ends[bucket] {
-            let mut row = rows[heads[bucket]];
-            loop {
-                let home = byte_of(&row, byte_index);
-                if home == bucket {
-                    break;
-                }
-                std::mem::swap(&mut row, &mut rows[heads[home]]);
-                heads[home] += 1;
-            }
-            rows[heads[bucket]] = row;
-            heads[bucket] += 1;
-        }
-    }
-    ends
 }

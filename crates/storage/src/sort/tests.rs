@@ -19,7 +19,7 @@ fn temp_folder(name: &str) -> PathBuf {
 
 /// Sorts `rows` within `memory` and compares with the standard library's stable sort.
 fn check(name: &str, rows: &[(Vec<u8>, Vec<u8>)], memory: usize, stable: bool) -> SortStatistics {
-    let options = SortOptions { memory_bytes_max: memory, temp_folder: temp_folder(name), stable };
+    let options = SortOptions { memory_bytes_max: memory, temp_folder: temp_folder(name), stable, ordered_bytes: 0 };
     let mut sort = ExternalSort::new(thawdb_device::os::env(), options);
     for (key, payload) in rows {
         sort.push(key, payload).unwrap();
@@ -97,7 +97,7 @@ fn changing_shape_and_rows_larger_than_memory() {
 #[test]
 fn a_flipped_bit_in_a_run_is_damage() {
     let folder = temp_folder("flip");
-    let options = SortOptions { memory_bytes_max: 64 << 10, temp_folder: folder.clone(), stable: false };
+    let options = SortOptions { memory_bytes_max: 64 << 10, temp_folder: folder.clone(), stable: false, ordered_bytes: 0 };
     let mut sort = ExternalSort::new(thawdb_device::os::env(), options);
     for n in 0..20_000u64 {
         sort.push(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes(), b"x").unwrap();

@@ -53,6 +53,8 @@ pub struct LogBackup {
     pub last_point: Option<LogPoint>,
     /// Bytes of log it has.
     pub bytes: u64,
+    /// Pages it has beside the log: those of bulk work that the log only names.
+    pub pages: u64,
 }
 
 impl Store {
@@ -97,10 +99,19 @@ impl Store {
         let absent = || StorageError::NotFound("a chain of log backups".into());
         let first = log.policy().chain.ok_or_else(absent)?.backed_up_to;
         let hold = log.hold(first, LogHoldup::ActiveBackup);
-        log.flush(log.end())?;
-        let last = log.durable();
-        let bytes = log.copy_blocks(first, last, &mut |at, block| sink.log(at, block))?;
-        sink.finish(first, last)?;
+        let any_forced = self.bulk_pages.take();
+        let copied = (|| {
+            log.flush(log.end())?;
+            let last = log.durable();
+            let bytes = log.copy_blocks(first, last, &mut |at, block| sink.log(at, block))?;
+            let pages = if any_forced { self.copy_forced_pages(log, (first, last), copy_only, sink)? } else { 0 };
+            sink.finish(first, last)?;
+            Ok::<_, StorageError>((last, bytes, pages))
+        })();
+        if copied.is_err() || copy_only {
+            self.bulk_pages.note();
+        }
+        let (last, bytes, pages) = copied?;
         let (first_point, last_point) = (log.point(first), log.point(last));
         if !copy_only {
             log.change_policy(|policy| policy.backed_up(last, time))?;
@@ -110,7 +121,7 @@ impl Store {
             // The checkpoint is older than what was backed up: one now, so that one log backup frees the log.
             self.free_log()?;
         }
-        Ok(LogBackup { first, last, first_point, last_point, bytes })
+        Ok(LogBackup { first, last, first_point, last_point, bytes, pages })
     }
 
     /// Cuts the log file down to `target_bytes`, or to where log in use ends. Returns the length now, and whether log in

@@ -19,6 +19,7 @@
 
 pub mod background;
 pub mod boot;
+pub(crate) mod bulk_pages;
 pub(crate) mod create;
 pub mod data_backup;
 pub mod dirty;
@@ -73,8 +74,9 @@ pub struct Store {
     pub(crate) pending: Pending,
     pub(crate) loose: loose::Loose,
     settings: background::Settings,
+    pub(crate) bulk_pages: bulk_pages::BulkPages,
     pub(crate) suspect: suspect::SuspectPages,
-    pub(crate) written: suspect::Written,
+    pub(crate) written: Arc<suspect::Written>,
 }
 
 impl Store {
@@ -99,8 +101,9 @@ impl Store {
             pending: Pending::new(),
             loose: loose::Loose::new(),
             settings: background::Settings::new(),
+            bulk_pages: bulk_pages::BulkPages::new(),
             suspect: suspect::SuspectPages::new(),
-            written: suspect::Written::new(),
+            written: Arc::new(suspect::Written::new()),
         })
     }
 
@@ -117,6 +120,11 @@ impl Store {
     /// The pool.
     pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// The pool, for work beside the caller.
+    pub(crate) fn pool_handle(&self) -> Arc<Pool> {
+        self.pool.clone()
     }
 
     /// The log; a temporary database has none.

@@ -4,8 +4,7 @@ use super::Store;
 use super::file::DataFile;
 use crate::error::StorageError;
 use crate::ids::PageId;
-use crate::page::checksum::Content;
-use crate::page::{PAGE_BYTES, PageBytes, checksum, header, verify};
+use crate::page::{PAGE_BYTES, PageBytes};
 use crate::page_reads;
 use crate::pool::{AccessHint, Loaded, Loading, PageRead, PageWrite};
 use thawdb_device::ReadRequest;
@@ -59,33 +58,6 @@ impl Store {
     pub(crate) fn absence(&self, page: PageId) -> Option<u64> {
         let file = self.file_of(page).ok()?;
         file.pool_file.absence(page.page).filter(|_| !self.pending.holds(page))
-    }
-
-    /// Whether bytes that were read are page `page`, whole and sound.
-    pub(crate) fn is_sound(&self, page: PageId, bytes: &PageBytes) -> bool {
-        matches!(checksum::verify(bytes, page), Ok(Content::Whole))
-            // Older than what was written: the pool repairs it.
-            && header::lsn(bytes) >= self.written.at_least(page)
-            && verify::first_violation(bytes, page).is_none()
-    }
-
-    /// Whether `pages` more of a scan's pages may go into the pool, after `admitted` already went: there are free frames, or
-    /// the scan has not had a quarter of the pool yet.
-    pub(crate) fn has_room_for(&self, pages: usize, admitted: usize) -> bool {
-        let frames = self.pool.frame_count();
-        admitted + pages <= frames / 4 || self.pool.free_count() > pages + frames / 64
-    }
-
-    /// Lets bytes of a page that were read beside the pool into it, unless it has not been absent since `mark`.
-    pub(crate) fn let_in(&self, page: PageId, mark: u64, bytes: &PageBytes) -> bool {
-        let Ok(file) = self.file_of(page) else { return false };
-        if self.absence(page) != Some(mark) || !self.is_sound(page, bytes) {
-            return false;
-        }
-        let Ok(Some(mut loading)) = self.pool.begin_load_since(&file.pool_file, page.page, mark) else { return false };
-        loading.bytes().copy_from_slice(bytes);
-        loading.install(Loaded::Clean, AccessHint::Once, false);
-        true
     }
 
     fn load_batch(&self, file: &DataFile, mut loading: Vec<Loading<'_>>) {

@@ -130,8 +130,16 @@ impl Store {
         let scan = self.log.as_ref().map_or(ScanStart::default(), |log| log.scan_start());
         let hold = self.dirty.hold(self.log_end(), scan);
         let mut batch = Batch { ids, hold, outcome: None };
+        if forced {
+            self.bulk_pages.note();
+        }
         let upto = match self.log_new_pages(&mut buffer, batch.ids.len(), txn, forced) {
-            Ok(upto) => upto,
+            Ok(upto) => {
+                if forced {
+                    self.bulk_pages.note();
+                }
+                upto
+            }
             Err(error) => {
                 self.keep_bulk_hold(hold);
                 return Err(error);

@@ -1,7 +1,11 @@
 //! Bulk append: what was pushed is read back, ended how it may.
 
 use crate::world::World;
-use thawdb_storage::{KeyRange, Row, ScanDirection, StorageError, TreeId};
+use std::collections::BTreeMap;
+use thawdb_storage::log::RecoveryModel;
+use thawdb_storage::page::PAGE_BYTES;
+use thawdb_storage::store::data_backup::BackupSink;
+use thawdb_storage::{KeyRange, Lsn, PageId, Row, ScanDirection, StorageError, TreeId};
 
 const ROWS: u64 = 60_000;
 
@@ -86,4 +90,75 @@ fn keys_must_rise() {
     drop(appender);
     txn.rollback().unwrap();
     check(&world, tree, 0);
+}
+
+/// Takes backups and keeps their pages.
+#[derive(Default)]
+struct Kept(BTreeMap<PageId, Vec<u8>>);
+
+impl BackupSink for Kept {
+    fn pages(&mut self, first: PageId, bytes: &[u8]) -> Result<(), StorageError> {
+        for (at, page) in (first.page..).zip(bytes.chunks(PAGE_BYTES)) {
+            self.0.insert(PageId { file: first.file, page: at }, page.to_vec());
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, _: Lsn, _: &[u8]) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Lsn, _: Lsn) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+fn with_model(name: &str, model: RecoveryModel) -> (World, TreeId) {
+    let world = World::new(name);
+    let tree = world.tree();
+    world.database.store().set_recovery_model(model).unwrap();
+    (world, tree)
+}
+
+#[test]
+fn under_simple_and_bulk_logged_the_log_has_bulk_work_by_its_extents() {
+    for (model, percent) in [(RecoveryModel::Simple, 0..5), (RecoveryModel::BulkLogged, 0..5), (RecoveryModel::Full, 20..110)] {
+        let (mut world, tree) = with_model("minimal", model);
+        let log_end = || world.database.store().log().unwrap().end().0;
+        let before = log_end();
+        append(&world, tree, 0, ROWS, true);
+        let logged = log_end() - before;
+        let pages = world.database.pages_of_tree(tree).unwrap().len() * PAGE_BYTES;
+        assert!(percent.contains(&(logged * 100 / pages as u64)), "{model:?}: {logged} bytes of log for {pages} bytes of pages");
+        check(&world, tree, ROWS);
+        append(&world, tree, ROWS, ROWS + 30_000, false);
+        check(&world, tree, ROWS);
+        world.reopen();
+        check(&world, tree, ROWS);
+    }
+}
+
+#[test]
+fn a_log_backup_has_the_pages_that_the_log_only_names() {
+    for model in [RecoveryModel::BulkLogged, RecoveryModel::Full] {
+        let (world, tree) = with_model("pages", model);
+        let store = world.database.store();
+        store.back_up_data(&mut Kept::default()).unwrap();
+        append(&world, tree, 0, ROWS, true);
+        for copy_only in [true, false] {
+            let mut kept = Kept::default();
+            let backup = store.back_up_log(1, copy_only, &mut kept).unwrap();
+            assert_eq!(backup.pages, kept.0.len() as u64);
+            if model == RecoveryModel::Full {
+                assert_eq!(backup.pages, 0, "they are in the log");
+                continue;
+            }
+            let all = world.database.pages_of_tree(tree).unwrap();
+            let missing = all.iter().filter(|(page, bytes)| kept.0.get(page).is_none_or(|copy| copy[..] != bytes[..])).count();
+            // The root, the other inner nodes, and a last batch too short to be forced are in the log.
+            assert!(backup.pages >= 256 && missing < 40, "{missing} of {} pages are not in the backup", all.len());
+        }
+        let mut kept = Kept::default();
+        assert_eq!(store.back_up_log(2, false, &mut kept).unwrap().pages, 0, "they were in the one before");
+    }
 }

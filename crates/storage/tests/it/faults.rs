@@ -30,6 +30,15 @@ struct Faulty {
     rotten: bool,
 }
 
+/// What a full disk is told as: for rows, for log, and for a file that is being made.
+fn says_full(error: &StorageError) -> bool {
+    match error {
+        StorageError::FileFull { .. } | StorageError::LogFull { .. } => true,
+        StorageError::Io(error) => error.kind == DeviceErrorKind::Full,
+        _ => false,
+    }
+}
+
 impl Faulty {
     /// Damage that may be there ends the run; any other error is a failure.
     fn told<T>(&self, outcome: Result<T, StorageError>, may_be_damaged: bool) -> Result<T, Told> {
@@ -85,15 +94,9 @@ impl Faulty {
         if self.run.simulation.is_crashed() {
             return Ok(());
         }
-        // A file that is made or cut tells its own full disk.
-        let is_full = |error: &StorageError| match error {
-            StorageError::FileFull { .. } | StorageError::LogFull { .. } => true,
-            StorageError::Io(error) => error.kind == DeviceErrorKind::Full,
-            _ => false,
-        };
         match (trouble, outcome) {
             (_, Ok(())) | (Trouble::Error, Err(StorageError::Io(_) | StorageError::Poisoned)) => {}
-            (Trouble::Full, Err(error)) if is_full(&error) => {
+            (Trouble::Full, Err(error)) if says_full(&error) => {
                 // Nothing else is wrong: it goes on where it is.
                 let outcome = self.run.settle(database).and_then(|()| self.run.work(database, 10));
                 self.told(outcome, false)?;

@@ -136,6 +136,7 @@ pub(super) fn rpc(random: &mut SeededRandom) {
         default: false,
         sql_type: *sql_type,
         value: value.clone(),
+        table: None,
     });
     let parameters = parameters.collect();
     let procedure = ["sp_executesql", "sp_prepexec", "dbo.mine"][below(random, 3)].to_owned();

@@ -5,7 +5,9 @@ use crate::support::{Folder, texts, thawdb};
 #[test]
 fn the_demo_ends_well() {
     let folder = Folder::new("demo");
-    let output = thawdb(&["demo", "--rows", "30000", "--memory", "128MB", "--data", folder.text()]).output().unwrap();
+    let picture = format!("{}/demo.svg", folder.text());
+    let arguments = ["demo", "--rows", "30000", "--memory", "128MB", "--data", folder.text(), "--svg", &picture];
+    let output = thawdb(&arguments).output().unwrap();
     let (said, complained) = texts(&output);
     assert!(output.status.success(), "{said}\n{complained}");
     for wanted in
@@ -16,4 +18,8 @@ fn the_demo_ends_well() {
     for figure in ["demo: load, rate", "demo: peak memory", "demo: reopen after SIGKILL", "demo: DBCC CHECKDB"] {
         assert!(said.contains(figure), "{figure} is missing from {said}");
     }
+    for build in ["\noffline ", "\nonline ", "\nresumable ", "\nresumable, log of "] {
+        assert!(said.contains(build), "{build:?} is missing from {said}");
+    }
+    assert_eq!(std::fs::read_to_string(picture).unwrap().matches("<polyline").count(), 4);
 }

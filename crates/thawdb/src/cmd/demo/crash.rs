@@ -12,8 +12,9 @@ use std::process::{Child, Command, Stdio};
 /// The child is killed once it has this many rows acknowledged.
 const ROWS_BEFORE_KILL: u64 = 5_000;
 
-/// Makes the table the child writes to.
+/// Makes the table the child writes to, and lets the small log free itself, since nobody backs it up from now on.
 pub(crate) fn prepare(session: &mut Session) -> Result<(), Failure> {
+    session.execute(&format!("ALTER DATABASE [{DATABASE}] SET RECOVERY SIMPLE"))?;
     let table = "CREATE TABLE dbo.Acknowledged (Id int NOT NULL PRIMARY KEY, Batch int NOT NULL, Payload nvarchar(100) NOT NULL)";
     session.execute(table)?;
     session.execute("CREATE INDEX IX_Acknowledged_Batch ON dbo.Acknowledged (Batch)")?;

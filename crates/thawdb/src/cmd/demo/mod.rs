@@ -1,13 +1,18 @@
 //! `thawdb demo`: everything at once, on your machine, with its figures.
 //!
 //! ```text
-//! create ─► load Votes ─► index on PostId ─► four questions ─► [child: small transactions ─ SIGKILL] ─► reopen
-//!        ─► every acknowledged row is there, no half transaction ─► DBCC CHECKDB ─► figures
+//! create ─► load Votes ─► four questions ─► index on PostId: offline, online, resumable
+//!        ─► [children: the same through a log that is always full ─ SIGKILL]     builds, builder
+//!        ─► [child: small transactions ─ SIGKILL] ─► reopen                       crash, writer
+//!        ─► every acknowledged row is there, no half transaction ─► DBCC CHECKDB ─► figures and a picture
 //! ```
 //!
 //! Every answer is checked against the generator's own; a wrong one ends the demo with an error. Figures go to
 //! standard output; so does progress where standard error is no terminal.
 
+pub mod builder;
+mod builds;
+mod chart;
 mod crash;
 pub mod writer;
 
@@ -17,6 +22,7 @@ use crate::cmd::workspace::Workspace;
 use crate::cmd::{Failure, load};
 use crate::embed::{self, Instance, Options, Session};
 use crate::votes::Votes;
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread::{self, JoinHandle};
 
@@ -37,6 +43,12 @@ pub fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     let mut stage = Stage { arguments, workspace: &workspace, figures: &mut figures };
     let instance = stage.open("start on an empty folder")?;
     stage.load_and_ask(&instance, votes)?;
+    let mut builds = builds::uninterrupted(&instance, &mut session_in(&instance)?)?;
+    let log_megabytes = builds::cut_log(&mut session_in(&instance)?, &builds[builds.len() - 1])?;
+    instance.close()?;
+    drop(instance);
+    builds.push(builds::stopped(workspace.path(), arguments.memory, log_megabytes, votes.rows())?);
+    let instance = stage.open("reopen after the builds")?;
     crash::prepare(&mut session_in(&instance)?)?;
     instance.close()?;
     drop(instance);
@@ -48,11 +60,22 @@ pub fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     }
     instance.close()?;
     figures.add(AREA, "all of it", whole.seconds(), "s");
-    println!("\n{}", figures.table());
+    println!("\n{}\n", figures.table());
+    builds.iter().for_each(|build| println!("{}", build.row(votes.rows())));
+    draw(&arguments.svg, &builds, votes.rows())?;
     if arguments.keep || !workspace.is_temporary() {
         println!("\nthe data is in {}; look at it with: thawdb sql --data {0}", workspace.path().display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Draws the builds' speed over time.
+fn draw(path: &Path, builds: &[builds::Build], rows: u64) -> Result<(), Failure> {
+    let lines: Vec<_> = builds.iter().map(|build| build.line(rows)).collect();
+    let picture = chart::svg(&format!("CREATE INDEX on {} rows of Votes", grouped(rows as f64)), &lines);
+    std::fs::write(path, picture).map_err(|error| Failure::of(path.display(), error))?;
+    println!("rows a second over time: {}", path.display());
+    Ok(())
 }
 
 /// A session in the demo's database.
@@ -86,10 +109,6 @@ impl Stage<'_> {
         drop(progress);
         self.figures.rate(AREA, "load", loaded, watch.seconds());
         println!("loaded {} rows in {:.1} s", grouped(loaded as f64), watch.seconds());
-        let watch = Stopwatch::start();
-        session.execute("CREATE INDEX IX_Votes_PostId ON dbo.Votes (PostId)")?;
-        self.figures.rate(AREA, "index on PostId", loaded, watch.seconds());
-        println!("built the index on PostId in {:.1} s", watch.seconds());
         let answers = in_background(votes);
         self.ask(&mut session, answers)?;
         self.figures.add(AREA, "peak memory", peak_memory_bytes() as f64, "bytes");
