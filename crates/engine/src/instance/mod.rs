@@ -22,6 +22,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod login;
 pub(crate) mod registry;
 pub(crate) mod startup;
+pub(crate) mod suspect_pages;
 
 use crate::api::config::EngineConfig;
 use crate::api::login::{LoginInfo, LoginRequest};
@@ -64,6 +65,8 @@ pub struct Engine {
     pub(crate) error_log: error_log::ErrorLog,
     caretaker: caretaker::Caretaker,
     closed: AtomicBool,
+    /// Whether a session is writing down suspect pages.
+    pub(crate) recording_suspects: AtomicBool,
 }
 
 impl Engine {

@@ -8,7 +8,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::error_log::ErrorLog;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
-use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login};
+use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login, suspect_pages};
 use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,9 +46,11 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
         error_log: ErrorLog::new(),
         caretaker: Caretaker::new(),
         closed: AtomicBool::new(false),
+        recording_suspects: AtomicBool::new(false),
         config,
     });
     engine.bring_up()?;
+    suspect_pages::ensure_table(&engine);
     if engine.config.env.background == BackgroundWork::Threads {
         engine.caretaker.start(&engine);
     }

@@ -34,6 +34,7 @@ use crate::batch::outbox::Outbox;
 use crate::batch::transactions;
 use crate::instance::Engine;
 use crate::instance::registry::SessionTicket;
+use crate::instance::suspect_pages;
 use crate::messages::message;
 use crate::storage_error::internal;
 use state::SessionState;
@@ -210,6 +211,9 @@ impl Session {
             state.ended = true;
         }
         state.note_end();
+        if end.failed || state.database.storage.store().has_new_suspect_pages() {
+            suspect_pages::record(&state.engine);
+        }
         out.finish(kind, end.failed, end.cancelled);
     }
 }
