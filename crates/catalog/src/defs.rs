@@ -52,6 +52,43 @@ pub struct ColumnDef {
     pub default: Option<String>,
     /// Name of the default constraint, if any.
     pub default_name: Option<String>,
+    /// Of a computed column.
+    pub computed: Option<ComputedDef>,
+    /// The alias type it was declared of.
+    pub user_type: Option<ObjectId>,
+}
+
+/// What a computed column is computed from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComputedDef {
+    /// Text of the expression, as sys.computed_columns.definition shows it.
+    pub definition: String,
+    /// PERSISTED.
+    pub persisted: bool,
+    /// Whether rows hold the value: it is persisted or in an index.
+    pub stored: bool,
+}
+
+impl ColumnDef {
+    /// A column with nothing but a type.
+    pub fn plain(id: ColumnId, name: &str, sql_type: SqlType, nullable: bool) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            sql_type,
+            nullable,
+            identity: None,
+            default: None,
+            default_name: None,
+            computed: None,
+            user_type: None,
+        }
+    }
+
+    /// Whether its value is worked out when it is read: rows do not hold it.
+    pub fn is_virtual(&self) -> bool {
+        self.computed.as_ref().is_some_and(|computed| !computed.stored)
+    }
 }
 
 /// One column of an index key.

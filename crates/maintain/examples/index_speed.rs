@@ -1,5 +1,6 @@
 //! Builds an index on a column like Votes.PostId offline, online and resumably, and says what each took:
-//! `cargo run --release -p thawdb-maintain --example index_speed -- 5000000 [sort MB] [only: f, o] [folder]`.
+//! `cargo run --release -p thawdb-maintain --example index_speed -- 5000000 [sort MB] [f: offline, 2: by two
+//! threads, m: offline under SIMPLE, o: online] [folder]`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use thawdb_catalog::{
     TreeLayout,
 };
 use thawdb_maintain::{BuildPhase, IndexBuild, IndexBuildOptions, OnlineBuild, OnlineOptions, Step};
+use thawdb_storage::log::RecoveryModel;
 use thawdb_storage::{Database, DatabaseSpec, FileKind, FileSpec, Row, Storage, StorageConfig, StorageError, TreeId, TreeSpec};
 use thawdb_types::key::encode_key;
 use thawdb_types::row::RowBuffer;
@@ -75,6 +77,8 @@ fn votes() -> TableDef {
         identity: None,
         default: None,
         default_name: None,
+        computed: None,
+        user_type: None,
     };
     TableDef {
         database: DatabaseId(5),
@@ -84,6 +88,8 @@ fn votes() -> TableDef {
         name: "Votes".into(),
         columns: columns.iter().enumerate().map(column).collect(),
         indexes: vec![index(1, 0, true)],
+        rows_disabled: false,
+        disabled: Vec::new(),
         lock_escalation: Default::default(),
         building: None,
         created: 0,
@@ -113,7 +119,7 @@ fn load(database: &Arc<Database>, table: &mut TableDef, rows: u32) -> Outcome<()
     txn.commit().map_err(failed)
 }
 
-fn offline(database: &Arc<Database>, table: &TableDef, memory: usize, folder: &std::path::Path) -> Outcome<()> {
+fn offline(database: &Arc<Database>, table: &TableDef, memory: usize, folder: &std::path::Path, threads: usize) -> Outcome<()> {
     let env = thawdb_device::os::env();
     let mut txn = database.begin();
     let mut altered = table.clone();
@@ -124,6 +130,7 @@ fn offline(database: &Arc<Database>, table: &TableDef, memory: usize, folder: &s
     let view = database.read_view(Some(&txn));
     let watch = Watch::start(database);
     let mut build = IndexBuild::new(&env, table, &altered, 1, view, options).map_err(failed)?;
+    build.use_threads(threads).map_err(failed)?;
     let mut phase = BuildPhase::Scan;
     build
         .run(&mut txn, &mut |progress| {
@@ -156,6 +163,7 @@ fn online(database: &Arc<Database>, table: &TableDef, rows: u32, name: &str) -> 
         runs,
         statement: "CREATE INDEX i2 ON dbo.Votes (PostId) WITH (ONLINE = ON, RESUMABLE = ON)".into(),
         max_dop: 0,
+        purpose: thawdb_catalog::JobPurpose::Create,
         resumable: true,
         fill_factor: 0,
         started: 0,
@@ -204,8 +212,11 @@ fn main() -> Outcome<()> {
     load(&database, &mut table, rows)?;
     watch.tell("load", &database);
     for what in only.chars() {
+        let model = if what == 'm' { RecoveryModel::Simple } else { RecoveryModel::Full };
+        database.store().set_recovery_model(model).map_err(failed)?;
         match what {
-            'f' => offline(&database, &table, memory << 20, &folder)?,
+            'f' | 'm' => offline(&database, &table, memory << 20, &folder, 1)?,
+            '2' => offline(&database, &table, memory << 20, &folder, 2)?,
             _ => online(&database, &table, rows, "online")?,
         }
     }

@@ -52,14 +52,16 @@ const UNDO_BYTES: u64 = 8192;
 /// The leaf in the making: rows are laid out when it is full and their common prefix is known.
 #[derive(Default)]
 struct LeafBuilder {
+    /// Entries, one behind the other, as key, large references, row, in the first `used` bytes.
     bytes: Vec<u8>,
-    /// Where each entry begins and its key ends: entries lie as key, large references, row.
+    used: usize,
     entries: Vec<EntryAt>,
     /// Bytes of the entries and slots with whole keys.
     whole_bytes: usize,
     prefix_bytes: usize,
 }
 
+#[derive(Clone, Copy)]
 struct EntryAt {
     key: u32,
     large: u32,
@@ -67,12 +69,43 @@ struct EntryAt {
     end: u32,
 }
 
+/// Copies `from` to `into` at `at`. Short pieces are moved as two numbers that may overlap: a call of memcpy costs more.
+#[inline]
+fn put(into: &mut [u8], at: usize, from: &[u8]) {
+    let into = &mut into[at..at + from.len()];
+    if let (Some(first), Some(last), 8..=16) = (from.first_chunk::<8>(), from.last_chunk::<8>(), from.len()) {
+        *into.first_chunk_mut().expect("as long as `from`") = *first;
+        *into.last_chunk_mut().expect("as long as `from`") = *last;
+    } else if let (Some(first), Some(last), 4..8) = (from.first_chunk::<4>(), from.last_chunk::<4>(), from.len()) {
+        *into.first_chunk_mut().expect("as long as `from`") = *first;
+        *into.last_chunk_mut().expect("as long as `from`") = *last;
+    } else if from.len() < 4 {
+        into.iter_mut().zip(from).for_each(|(to, byte)| *to = *byte);
+    } else {
+        into.copy_from_slice(from);
+    }
+}
+
+/// Bytes that two keys have in common at their beginning, `most` at the most.
+#[inline]
+fn common_bytes(a: &[u8], b: &[u8], most: usize) -> usize {
+    if let (Some(a), Some(b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        let differ = u64::from_be_bytes(*a) ^ u64::from_be_bytes(*b);
+        if differ != 0 {
+            return most.min(differ.leading_zeros() as usize / 8);
+        }
+    }
+    a.iter().zip(b).take(most).take_while(|(a, b)| a == b).count()
+}
+
 impl LeafBuilder {
+    #[inline]
     fn key(&self, index: usize) -> &[u8] {
         let at = &self.entries[index];
         &self.bytes[at.key as usize..at.large as usize]
     }
 
+    #[inline]
     fn last_key(&self) -> Option<&[u8]> {
         self.entries.last().map(|at| &self.bytes[at.key as usize..at.large as usize])
     }
@@ -80,24 +113,25 @@ impl LeafBuilder {
     /// Adds a row; false if the leaf, filled up to `body_bytes`, has no room for it.
     #[inline]
     fn push(&mut self, key: &[u8], large: &[u8], row: &[u8], body_bytes: usize) -> bool {
-        let mut prefix_bytes = key.len();
-        if !self.entries.is_empty() {
-            let first = &self.key(0)[..self.prefix_bytes];
-            prefix_bytes = first.iter().zip(key).take_while(|(a, b)| a == b).count();
-        }
+        let prefix_bytes = if self.entries.is_empty() { key.len() } else { common_bytes(self.key(0), key, self.prefix_bytes) };
         let encoded = Entry { large_bytes: large, ..Entry::plain(key, row) }.encoded_bytes() + SLOT_BYTES;
         let whole_bytes = self.whole_bytes + encoded;
         if whole_bytes - self.entries.len() * prefix_bytes > body_bytes && !self.entries.is_empty() {
             return false;
         }
-        let narrow = |at: usize| u32::try_from(at).expect("a leaf's entries take kilobytes");
-        let start = self.bytes.len();
+        let start = self.used;
         let (large_at, row_at) = (start + key.len(), start + key.len() + large.len());
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(large);
-        self.bytes.extend_from_slice(row);
-        let end = narrow(self.bytes.len());
-        self.entries.push(EntryAt { key: narrow(start), large: narrow(large_at), row: narrow(row_at), end });
+        let end = row_at + row.len();
+        // Sixteen bytes more, so that the last entry can be moved as such.
+        if self.bytes.len() < end + 16 {
+            self.bytes.resize((end + 16).max(2 * PAGE_BYTES).next_power_of_two(), 0);
+        }
+        put(&mut self.bytes, start, key);
+        put(&mut self.bytes, large_at, large);
+        put(&mut self.bytes, row_at, row);
+        let narrow = |at: usize| u32::try_from(at).expect("a leaf's entries take kilobytes");
+        self.entries.push(EntryAt { key: narrow(start), large: narrow(large_at), row: narrow(row_at), end: narrow(end) });
+        self.used = end;
         self.whole_bytes = whole_bytes;
         self.prefix_bytes = prefix_bytes;
         true
@@ -109,7 +143,7 @@ impl LeafBuilder {
     }
 
     fn clear(&mut self) {
-        self.bytes.clear();
+        self.used = 0;
         self.entries.clear();
         self.whole_bytes = 0;
         self.prefix_bytes = 0;
@@ -118,9 +152,13 @@ impl LeafBuilder {
     /// The page, whole but for its name and siblings.
     fn lay_out(&self, format: Format, page: &mut PageBytes) {
         let mut leaf = LeafMaker::new(page, PageId::NONE, format, &self.key(0)[..self.prefix_bytes]);
+        let prefix_bytes = self.prefix_bytes;
         for at in &self.entries {
-            let part = |from: u32, to: u32| &self.bytes[from as usize..to as usize];
-            leaf.push(&part(at.key, at.large)[self.prefix_bytes..], part(at.large, at.row), part(at.row, at.end));
+            let (key, large, row, end) = (at.key as usize + prefix_bytes, at.large as usize, at.row as usize, at.end as usize);
+            if large == row && leaf.push_short(&self.bytes, key..large, end) {
+                continue;
+            }
+            leaf.push(&self.bytes[key..large], &self.bytes[large..row], &self.bytes[row..end]);
         }
         leaf.finish();
     }

@@ -250,6 +250,8 @@ pub enum Bench {
     Index,
     /// Four analytic queries, warm and cold; beside PostgreSQL if asked
     Analytic,
+    /// Loops, procedures of point statements, point queries as text; beside PL/pgSQL if asked
+    Language,
 }
 
 /// The benchmarks' options.

@@ -13,7 +13,7 @@ impl Interpreter<'_, '_> {
     pub(crate) fn dispatch(&mut self, statement: &Stmt) -> Result<(), Failure> {
         self.begin_implicitly(&statement.kind)?;
         match &statement.kind {
-            StmtKind::Select(_) | StmtKind::Insert(_) | StmtKind::Update(_) | StmtKind::Delete(_) => {
+            StmtKind::Select(_) | StmtKind::Insert(_) | StmtKind::Update(_) | StmtKind::Delete(_) | StmtKind::Merge(_) => {
                 if let StmtKind::Insert(insert) = &statement.kind
                     && execute::is_insert_execute(insert)
                 {
@@ -140,6 +140,7 @@ impl Interpreter<'_, '_> {
             StmtKind::AlterSequence(node) => ddl::sequence::alter_sequence(self, node)?,
             StmtKind::CreateView(node) => ddl::view::create_view(self, statement, node)?,
             StmtKind::CreateFunction(node) => ddl::function::create_function(self, statement, node)?,
+            StmtKind::CreateType(node) => ddl::user_type::create_type(self, statement, node)?,
             StmtKind::CreateSynonym(node) => ddl::synonym::create_synonym(self, node)?,
             StmtKind::CreateTrigger(node) => ddl::trigger::create_trigger(self, statement, node)?,
             StmtKind::EnableTrigger(node) => ddl::trigger::enable_trigger(self, node)?,
@@ -200,12 +201,10 @@ impl Interpreter<'_, '_> {
 fn unbuilt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
-        StmtKind::Merge(_) => "MERGE".into(),
         StmtKind::Restore(_) => "RESTORE".into(),
         StmtKind::Permission(_) => "GRANT, DENY, REVOKE".into(),
         StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),
         StmtKind::CreateRole(_) | StmtKind::AlterRole(_) => "CREATE ROLE".into(),
-        StmtKind::CreateType(_) => "CREATE TYPE".into(),
         StmtKind::ExecuteAs(_) | StmtKind::Revert(_) | StmtKind::SetUser(_) => "EXECUTE AS".into(),
         StmtKind::Shutdown { .. } => "SHUTDOWN".into(),
         StmtKind::CreateEventSession(_) | StmtKind::AlterEventSession(_) | StmtKind::DropEventSession(_) => "EVENT SESSION".into(),

@@ -11,8 +11,8 @@
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::columns::sql_type;
 use crate::ddl::rewrite::{Source, quoted, rewrite};
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::ddl::{catalog_error, change_catalog};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
@@ -94,6 +94,9 @@ fn dependents(
             found.push(Dependent { word, name, is_default: false, is_check: false });
         }
     }
+    for name in crate::ddl::computed::users_of(session, table, position)? {
+        found.push(Dependent { word: "column", name, is_default: false, is_check: false });
+    }
     let without = Arc::new(without.clone());
     for constraint in definitions.constraints.values() {
         let own = constraint.table == table.id;
@@ -115,6 +118,9 @@ fn dependents(
 /// Whether a CHECK or a filtered index of the table means nothing without the column at `position`.
 pub(crate) fn checks_without(session: &SessionState, open: &OpenDatabase, table: &TableDef, position: usize) -> bool {
     if table.every_index().any(|index| filters(index, position)) {
+        return true;
+    }
+    if crate::ddl::computed::users_of(session, table, position).map_or(true, |users| !users.is_empty()) {
         return true;
     }
     let mut without = table.clone();
@@ -158,6 +164,12 @@ pub(crate) fn alter_column(
     let name = &node.name.text;
     let position = table.column_index(name).ok_or_else(|| message(4924, &[&STATEMENT, name, &table.name]))?;
     let old = &table.columns[position];
+    if old.computed.is_some() {
+        return Err(message(4928, &[&old.name, &"COMPUTED"]).into());
+    }
+    if old.sql_type == SqlType::RowVersion {
+        return Err(message(4928, &[&old.name, &"timestamp"]).into());
+    }
     let new = new_definition(interpreter, old, node)?;
     let mut altered = table.clone();
     altered.columns[position] = new.clone();
@@ -201,7 +213,11 @@ fn new_definition(interpreter: &Interpreter<'_, '_>, old: &ColumnDef, node: &Alt
         None => Collation::DEFAULT,
         Some(collation) => Collation::by_name(&collation.text).ok_or_else(|| message(448, &[&collation.text]).at_line(line))?,
     };
-    let sql_type = sql_type(&node.data_type, TypeUse::Column { ordinal: old.id.0, name: &old.name }, collation)?;
+    let at = TypeUse::Column { ordinal: old.id.0, name: &old.name };
+    let (sql_type, user_type) = match meaning(interpreter.session, &node.data_type, at, collation)? {
+        TypeMeaning::Value { sql_type, user } => (sql_type, user.map(|(id, _)| id)),
+        TypeMeaning::Table(_) => return Err(message(350, &[&old.name]).at_line(line)),
+    };
     if matches!(sql_type, SqlType::RowVersion | SqlType::Xml | SqlType::SqlVariant) {
         return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
     }
@@ -210,7 +226,7 @@ fn new_definition(interpreter: &Interpreter<'_, '_>, old: &ColumnDef, node: &Alt
         return Err(message(2749, &[&old.name]));
     }
     let nullable = node.nullable.unwrap_or(interpreter.session.options.ansi_null_default_on && old.identity.is_none());
-    Ok(ColumnDef { sql_type, nullable, ..old.clone() })
+    Ok(ColumnDef { sql_type, nullable, user_type, ..old.clone() })
 }
 
 /// Whether both are the same type but for its length.

@@ -6,8 +6,8 @@ use crate::ddl::columns::{COLUMNS_MAX, define};
 use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::rewrite::{Source, rewrite};
 use crate::ddl::rules::{rule_of, rules_of};
-use crate::ddl::table::{add_constraint, system_name};
-use crate::ddl::temporary::level_of;
+use crate::ddl::table::{add_constraint, check_row_versions, system_name};
+use crate::ddl::temporary::{add_checks, drop_check, level_of};
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
@@ -71,7 +71,12 @@ fn add(
         return Err(unsupported_option("ALTER TABLE ADD INDEX").into());
     }
     add_columns(interpreter, open, table, body)?;
-    for rule in rules_of(body) {
+    let temporary = level_of(interpreter.session, open, table).is_some();
+    if temporary {
+        let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
+        add_checks(interpreter, &table, &rules_of(body), check)?;
+    }
+    for rule in rules_of(body).into_iter().filter(|_| !temporary) {
         interpreter.add_rule(open, table, &rule, check).map_err(|mut failure| {
             failure.error = failure.error.at_line(rule.line);
             failure
@@ -143,14 +148,21 @@ fn add_columns(
     let occupied = has_rows(interpreter, open, table)?;
     for column in &body.columns {
         let last = altered.columns.iter().map(|c| c.id.0).max().unwrap_or(0);
-        let new = define(interpreter.session, &table.name, column, last + 1)?;
+        let new = define(interpreter.session, &table.name, &altered.columns, column, last + 1)?;
+        let of_rows = new.definition.computed.as_ref().is_some_and(|computed| computed.stored);
+        let of_rows = of_rows || new.definition.sql_type == thawdb_types::SqlType::RowVersion;
         if altered.column_index(&new.definition.name).is_some() {
             return Err(message(2705, &[&new.definition.name, &table.name]).at_line(column.span.line).into());
         }
         if new.syntax.constraints.iter().any(|c| rule_of(c, None).is_none()) || new.syntax.index.is_some() {
             return Err(unsupported_option("constraint at an added column").at_line(column.span.line).into());
         }
-        if occupied && let Some(value) = value_for_rows(&new.definition, new.syntax, table)? {
+        if of_rows && occupied {
+            filled.push((new.definition.id, String::new()));
+        } else if occupied
+            && new.definition.computed.is_none()
+            && let Some(value) = value_for_rows(&new.definition, &new.syntax, table)?
+        {
             filled.push((new.definition.id, value));
         }
         if let Some(default) = &new.syntax.default {
@@ -159,6 +171,7 @@ fn add_columns(
         }
         altered.columns.push(new.definition);
     }
+    check_row_versions(&altered.columns, &table.name)?;
     if altered.columns.len() > COLUMNS_MAX {
         return Err(message(1702, &[&altered.columns[COLUMNS_MAX].name, &table.name, &COLUMNS_MAX]).into());
     }
@@ -325,6 +338,9 @@ fn drop_of_temporary(
     let is_named = |name: &Option<String>| name.as_deref().is_some_and(|name| item.name.is(name));
     if let Some(column) = table.columns.iter().find(|column| is_named(&column.default_name)) {
         return drop_default(interpreter, open, table, column.id).map_err(Failure::run);
+    }
+    if drop_check(interpreter.session, table, &item.name.text) {
+        return Ok(());
     }
     let key = table.every_index().find(|index| (index.primary_key || index.unique_constraint) && is_named(&index.name));
     match key {

@@ -38,9 +38,24 @@ pub(crate) fn new_index(session: &SessionState, table: &TableDef, node: &CreateI
         unique_constraint: false,
         clustered: Some(clustered),
         filegroup: filegroup_of(node.on.as_ref())?,
-        filter: node.filter.as_ref().map(|filter| reader.read(&node.name.text, filter)).transpose()?,
+        filter: filter_of(&reader, node, table)?,
         options: options_of(&node.options)?,
     })
+}
+
+/// The filter, which may not name a computed column (10609).
+fn filter_of(
+    reader: &FilterReader<'_>,
+    node: &CreateIndex,
+    table: &TableDef,
+) -> Result<Option<Arc<thawdb_catalog::IndexFilter>>, SqlError> {
+    let Some(filter) = &node.filter else { return Ok(None) };
+    let filter = reader.read(&node.name.text, filter)?;
+    let computed = filter.columns().map(|at| &table.columns[at]).find(|column| column.computed.is_some());
+    match computed {
+        Some(column) => Err(message(10609, &[&"index", &node.name.text, &table.name, &column.name])),
+        None => Ok(Some(filter)),
+    }
 }
 
 /// An index that was added.
@@ -65,6 +80,7 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
     if options.resumable && !goes_beside {
         return Err(unsupported_option("RESUMABLE of a clustered index").into());
     }
+    store_computed(interpreter, node)?;
     // Within a transaction an online build holds its locks to the end as an offline one does, and so it is one.
     let is_free = interpreter.session.transactions.count == 0;
     let plan = |session: &mut SessionState, table: &Arc<TableDef>| planned(session, &open, table, node, options.drop_existing);
@@ -79,6 +95,20 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
             return replace_index(this, &open, &table, &index, options.max_dop);
         }
         add_index_by(this, &open, &table, &index, options.max_dop).map(drop)
+    })
+}
+
+/// Makes rows hold the computed columns that an index is to be over.
+fn store_computed(interpreter: &mut Interpreter<'_, '_>, node: &CreateIndex) -> Result<(), Failure> {
+    let Some(table) = find_table(interpreter.session, &node.table)? else { return Ok(()) };
+    let named = node.keys.iter().map(|key| &key.column).chain(&node.include);
+    let positions: Vec<usize> = named.filter_map(|name| table.column_index(&name.text)).collect();
+    if !positions.iter().any(|at| table.columns[*at].computed.is_some()) {
+        return Ok(());
+    }
+    interpreter.transactional(|this| {
+        let open = database_of(this.session, &node.table)?;
+        crate::ddl::computed::store(this, &open, &table, &positions, &node.name.text).map(drop)
     })
 }
 

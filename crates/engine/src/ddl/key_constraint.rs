@@ -5,7 +5,7 @@
 //! otherwise ──────────────────► index built with the table to itself, then the constraint, in one transaction
 //! ```
 //! Failure: what the index failed with, then 1750. A TRY sees the last of the two, as SQL Server's does. 1779 for a second
-//! primary key, 8111 for a primary key over a column that may be NULL.
+//! primary key, 8111 for a primary key over a column that may be NULL, 1711 if that is a computed one.
 
 use crate::batch::failure::{Failure, Fate};
 use crate::batch::interpreter::Interpreter;
@@ -17,14 +17,16 @@ use crate::ddl::names::{database_of, find_table, is_local_temporary};
 use crate::ddl::online::{self, Planned};
 use crate::ddl::table::{add_constraint, constraint_index, filegroup_number, index_name};
 use crate::ddl::temporary::level_of;
-use crate::ddl::{change_catalog, rebuild};
+use crate::ddl::{change_catalog, computed, rebuild};
 use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{ConstraintKind, IndexDef, IndexId, JobPurpose, TableDef};
-use thawdb_tsql::ast::{ConstraintKind as Syntax, IndexOption, KeyConstraint, ObjectName, Span, TableBody, TableConstraint};
+use thawdb_catalog::{ConstraintKind, IndexDef, IndexId, IndexKey, JobPurpose, TableDef};
+use thawdb_tsql::ast::{
+    ConstraintKind as Syntax, IndexKey as IndexColumn, IndexOption, KeyConstraint, ObjectName, Span, TableBody, TableConstraint,
+};
 use thawdb_types::SqlError;
 
 /// The key that a body adds, if that is all it does.
@@ -51,13 +53,20 @@ fn without_build_options(constraint: &TableConstraint) -> TableConstraint {
     stripped
 }
 
-/// The index behind a key of a table as it is. 1779, 8111.
+/// The index behind a key of a table as it is. 1711, 1779, 8111.
 fn index_of(table: &TableDef, constraint: &TableConstraint) -> Result<NewIndex, SqlError> {
     let stripped = without_build_options(constraint);
     let made = constraint_index(&table.columns, &table.name, &stripped, None);
     let mut index = made.map_err(|error| error.at_line(constraint.span.line))?;
     if index.primary_key && table.every_index().any(|known| known.primary_key) {
         return Err(message(1779, &[&table.name]));
+    }
+    let unfit = |key: &&IndexKey| {
+        let column = &table.columns[key.column_index];
+        column.computed.as_ref().is_some_and(|computed| !computed.persisted || column.nullable)
+    };
+    if let Some(key) = index.keys.iter().find(unfit).filter(|_| index.primary_key) {
+        return Err(message(1711, &[&table.columns[key.column_index].name, &table.name]));
     }
     if index.primary_key && index.keys.iter().any(|key| table.columns[key.column_index].nullable) {
         return Err(message(8111, &[&table.name]));
@@ -100,6 +109,8 @@ fn add_index_and_key(
     table: &Arc<TableDef>,
     index: &NewIndex,
 ) -> Result<(), Failure> {
+    let positions: Vec<usize> = index.keys.iter().map(|key| key.column_index).collect();
+    let table = &computed::store(interpreter, open, table, &positions, index.name.as_deref().unwrap_or_default())?;
     let AddedIndex { name, id } = add_index(interpreter, open, table, index)?;
     if level_of(interpreter.session, open, table).is_some() {
         return Ok(());
@@ -119,7 +130,10 @@ pub(crate) fn add_beside(interpreter: &mut Interpreter<'_, '_>, name: &ObjectNam
     let Some(table) = find_table(interpreter.session, name)? else { return Ok(false) };
     let is_primary = matches!(constraint.kind, Syntax::PrimaryKey(_));
     let is_clustered = clause.clustered.unwrap_or(is_primary && table.rows().keys.is_empty());
-    let goes_beside = !is_clustered && !is_local_temporary(name) && !table.rows_disabled;
+    // A computed column that rows do not hold yet is written into them with the table to itself.
+    let column_of = |key: &IndexColumn| table.column_index(&key.column.text);
+    let is_virtual = clause.columns.iter().filter_map(column_of).any(|at| table.columns[at].is_virtual());
+    let goes_beside = !is_clustered && !is_local_temporary(name) && !table.rows_disabled && !is_virtual;
     let supports = Supports { online: goes_beside, resumable: goes_beside && open.id != TEMPDB_ID };
     let options = BuildOptions::read(interpreter, &open, &clause.options, "ALTER TABLE ADD CONSTRAINT", supports)?;
     check_options(&options.rest)?;

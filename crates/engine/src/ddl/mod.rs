@@ -15,6 +15,7 @@ pub(crate) mod alter_index;
 pub(crate) mod alter_table;
 pub(crate) mod bulk_insert;
 pub(crate) mod columns;
+pub(crate) mod computed;
 pub(crate) mod constraints;
 pub(crate) mod database;
 pub(crate) mod disable;
@@ -44,6 +45,7 @@ pub(crate) mod table;
 pub(crate) mod temporary;
 pub(crate) mod trigger;
 pub(crate) mod truncate;
+pub(crate) mod user_type;
 pub(crate) mod view;
 
 use crate::instance::database::OpenDatabase;

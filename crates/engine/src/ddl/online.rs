@@ -128,13 +128,17 @@ fn take_up_instead(
     Ok(())
 }
 
-/// 10639 and 10670 for columns that an operation beside the table's use has no way with; 1913 and 2714 for names taken.
-fn check(session: &SessionState, open: &OpenDatabase, table: &TableDef, planned: &Planned) -> Result<(), SqlError> {
+/// 10639, 10644 and 10670 for columns that an operation beside the table's use has no way with; 1913 and 2714 for names taken.
+fn check(session: &SessionState, open: &OpenDatabase, table: &TableDef, planned: &Planned, resumable: bool) -> Result<(), SqlError> {
     let index = &planned.index;
     let name = index.name.clone().unwrap_or_default();
     let stamp = index.keys.iter().map(|key| &table.columns[key.column_index]).find(|column| column.sql_type == SqlType::RowVersion);
     if let Some(column) = stamp {
         return Err(message(10639, &[&"index", &name, &column.name]));
+    }
+    let computed = index.keys.iter().map(|key| &table.columns[key.column_index]).find(|column| column.computed.is_some());
+    if let Some(column) = computed.filter(|_| resumable) {
+        return Err(message(10644, &[&"index", &name, &column.name]));
     }
     if let Some(column) = index.included.iter().find(|column| table.columns[**column].sql_type.is_large()) {
         return Err(message(10670, &[&"index", &name, &table.columns[*column].name]));
@@ -162,7 +166,7 @@ fn begin(
     refuse_beside_job(this.session, open, id)?;
     let table = this.session.table(open.id, id).ok_or_else(|| message(1088, &[&id.0]))?;
     let planned = plan(this.session, &table)?;
-    check(this.session, open, &table, &planned)?;
+    check(this.session, open, &table, &planned, options.resumable)?;
     let index_id = planned.index.id;
     let spec = TreeSpec { object_id: id.0.cast_unsigned(), index_id: index_id.0.cast_unsigned(), filegroup: planned.filegroup };
     let started = this.session.engine.now_datetime();

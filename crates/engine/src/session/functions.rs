@@ -90,7 +90,14 @@ fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
             let id = part.and_then(|part| part.txn.id()).map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
             optional(id, Scalar::BigInt)
         }
-        "TRIGGER_NESTLEVEL" => Scalar::Int(0),
+        "TRIGGER_NESTLEVEL" => {
+            let running = session.frames.iter().filter(|frame| frame.is_trigger).count();
+            Scalar::Int(i32::try_from(running).unwrap_or(i32::MAX))
+        }
+        "COLUMNS_UPDATED" => match session.frames.last().filter(|frame| frame.is_trigger) {
+            Some(frame) => Scalar::Binary(frame.updated_mask.clone()),
+            None => return Err(message(140, &[])),
+        },
         "GETANSINULL" => Scalar::Int(1),
         "PERMISSIONS" => Scalar::Int(i32::MAX),
         _ => globals::global(session, &name.to_ascii_lowercase()).map_err(|_| message(195, &[&name, &"built-in function name"]))?,
@@ -153,11 +160,15 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
             optional(given.int(0).and_then(|id| catalog.schemas.get(&id)), |schema| text(schema.name.clone()))
         }
         "TYPE_ID" => {
-            let name = given.text(0).and_then(parse_name).map(|name| name.name.text);
-            let id = name.and_then(|name| crate::views::types::id_of_name(&name));
-            optional(id, Scalar::Int)
+            let name = given.text(0).and_then(parse_name)?;
+            let schema = name.schema.as_ref().map_or("dbo", |schema| schema.text.as_str());
+            let known = crate::views::types::id_of_name(&name.name.text);
+            optional(known.or_else(|| crate::views::types::user_type_named(session, schema, &name.name.text)), Scalar::Int)
         }
-        "TYPE_NAME" => optional(given.int(0).and_then(crate::views::types::name_of_id), text),
+        "TYPE_NAME" => optional(given.int(0), |id| {
+            let known = crate::views::types::name_of_id(id).map(str::to_owned);
+            optional(known.or_else(|| crate::views::types::user_type_name(session, id)), text)
+        }),
         "TYPEPROPERTY" => {
             let found = given.text(0).and_then(parse_name).and_then(|name| crate::views::types::by_name(&name.name.text));
             optional(found, |known| match given.text(1).unwrap_or_default().to_ascii_lowercase().as_str() {

@@ -224,11 +224,14 @@ impl SessionState {
     /// Lets others see that a call runs.
     fn note_start(&mut self, text: &str) {
         let now = self.engine.now_datetime();
+        self.call_start = now;
         let mut facts = self.ticket.facts.lock();
         facts.running = true;
         facts.request_start = now;
         facts.command = "EXECUTE";
-        facts.text = Arc::from(text);
+        if *facts.text != *text {
+            facts.text = Arc::from(text);
+        }
     }
 
     fn note_end(&mut self) {

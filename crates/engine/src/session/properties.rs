@@ -181,7 +181,8 @@ pub(crate) fn column(column: &ColumnDef, property: &str) -> Scalar {
         "allowsnull" => flag(column.nullable),
         "columnid" => Scalar::Int(column.id.0),
         "isidentity" => flag(column.identity.is_some()),
-        "isidnotforrepl" | "iscomputed" | "isrowguidcol" | "issparse" | "ishidden" | "isfulltextindexed" | "isoutparam" | "iscolumnset"
+        "iscomputed" => flag(column.computed.is_some()),
+        "isidnotforrepl" | "isrowguidcol" | "issparse" | "ishidden" | "isfulltextindexed" | "isoutparam" | "iscolumnset"
         | "isxmlindexable" => flag(false),
         "precision" => Scalar::Int(match column.sql_type.length() {
             Some(length) => i32::from(length),

@@ -22,6 +22,7 @@ pub(crate) mod information_schema;
 pub(crate) mod log;
 pub(crate) mod modules;
 pub(crate) mod objects;
+pub(crate) mod plans;
 pub(crate) mod principals;
 pub(crate) mod resumable;
 pub(crate) mod scoped;
@@ -80,7 +81,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 19] = [
+    let groups: [&'static [View]; 20] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -98,6 +99,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         information_schema::VIEWS,
         empty::VIEWS,
         resumable::VIEWS,
+        plans::VIEWS,
         scoped::VIEWS,
         error_log::VIEWS,
     ];

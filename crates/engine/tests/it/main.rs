@@ -20,6 +20,7 @@ mod index_stops;
 mod locking;
 mod log_size;
 mod nonsense;
+mod point;
 mod resumable;
 mod script;
 mod sessions;

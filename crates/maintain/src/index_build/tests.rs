@@ -155,6 +155,8 @@ pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
         identity: None,
         default: None,
         default_name: None,
+        computed: None,
+        user_type: None,
     };
     TableDef {
         database: DatabaseId(5),

@@ -87,6 +87,9 @@ impl Binder<'_> {
                 // Rows of a view are changed where it is bound: what is asked here is a table alone.
                 Object::View { .. } => Err(not_built("OUTPUT INTO a view", span)),
             },
+            ast::DmlTargetKind::Variable(variable) if self.cx.is_read_only(&variable.name) => {
+                Err(error(10700, &[&variable.name], variable.span))
+            }
             ast::DmlTargetKind::Variable(variable) => {
                 self.cx.table_variable(&variable.name).ok_or_else(|| error(1087, &[&variable.name], variable.span))
             }

@@ -19,6 +19,10 @@ use super::op::{Decoder, Format, PageOp, PageOpError, apply};
 use super::slotted::{SLOT_BYTES, Slotted};
 use super::verify;
 use crate::ids::PageId;
+use std::ops::Range;
+
+/// Entries without their fixed part that [`LeafMaker::push_short`] takes.
+const SHORT_BYTES: usize = 16;
 
 /// Draws a leaf entry by entry in key order.
 pub(crate) struct LeafMaker<'p> {
@@ -62,8 +66,36 @@ impl<'p> LeafMaker<'p> {
         self.slot_count += 1;
     }
 
+    /// Adds an entry without large parts, whose key suffix is `suffix` of `bytes` and whose row goes on to `end`, if both are
+    /// at most sixteen bytes and there is room to move them as such: what is moved beyond comes under the next entry, or is
+    /// cleared in the end.
+    #[inline]
+    pub(crate) fn push_short(&mut self, bytes: &[u8], suffix: Range<usize>, end: usize) -> bool {
+        let (start, length) = (self.free_begin, end - suffix.start);
+        let slot_at = PAGE_BYTES - (self.slot_count + 1) * SLOT_BYTES;
+        if length > SHORT_BYTES || start + FIXED_BYTES + SHORT_BYTES > slot_at {
+            return false;
+        }
+        let Some(moved) = bytes[suffix.start..].first_chunk::<SHORT_BYTES>() else { return false };
+        let suffix_bytes = (suffix.end - suffix.start) as u16;
+        let [low, high] = suffix_bytes.to_le_bytes();
+        self.page[start..start + FIXED_BYTES].copy_from_slice(&[0, low, high]);
+        *self.page[start + FIXED_BYTES..].first_chunk_mut::<SHORT_BYTES>().expect("looked at above") = *moved;
+        let first = u32::from_be_bytes([moved[0], moved[1], moved[2], moved[3]]);
+        let head = if suffix_bytes >= 4 { first } else { entry::head(&moved[..usize::from(suffix_bytes)]) };
+        let entry_bytes = narrow(FIXED_BYTES + length);
+        let slot = u64::from(narrow(start)) | u64::from(entry_bytes) << 16 | u64::from(head) << 32;
+        *self.page[slot_at..].first_chunk_mut().expect("a slot lies in the page") = slot.to_le_bytes();
+        self.free_begin += usize::from(entry_bytes);
+        self.slot_count += 1;
+        true
+    }
+
     /// Completes the header.
     pub(crate) fn finish(self) {
+        let slots_at = PAGE_BYTES - self.slot_count * SLOT_BYTES;
+        let moved_end = slots_at.min(self.free_begin + SHORT_BYTES);
+        self.page[self.free_begin..moved_end].fill(0);
         header::set_free_begin(self.page, narrow(self.free_begin));
         header::set_slot_count(self.page, narrow(self.slot_count));
     }
@@ -201,7 +233,12 @@ mod tests {
         let format = Format { page_type: PageType::Leaf, tree: TreeId(7), object_id: 1, index_id: 2, level: 0, creator: TxnId(9) };
         let (mut made, mut drawn) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
         let mut maker = LeafMaker::new(&mut made, ID, format, b"pre");
-        entries.iter().for_each(|(suffix, payload)| maker.push(suffix, large, payload));
+        for (suffix, payload) in entries {
+            let moved = [&suffix[..], payload, &[0xEE; SHORT_BYTES]].concat();
+            if !large.is_empty() || !maker.push_short(&moved, 0..suffix.len(), suffix.len() + payload.len()) {
+                maker.push(suffix, large, payload);
+            }
+        }
         maker.finish();
         apply(&mut drawn, ID, &PageOp::Format(format)).unwrap();
         apply(&mut drawn, ID, &PageOp::SetPrefix(b"pre")).unwrap();
@@ -220,6 +257,7 @@ mod tests {
         let wide = |n: u32| (n.to_be_bytes().to_vec(), [&[1; 20][..], &n.to_le_bytes()[..2], &[9; 9]].concat());
         for (page, packs) in [
             (leaf(&(0..400).map(numbered).collect::<Vec<_>>(), &[]), true),
+            (leaf(&(0..448).map(numbered).collect::<Vec<_>>(), &[]), true),
             (leaf(&(0..100).map(wide).collect::<Vec<_>>(), &[]), true),
             (leaf(&[numbered(5)], &[3; 16]), true),
             (leaf(&[(b"a".to_vec(), vec![1]), (b"bb".to_vec(), vec![])], &[]), true),

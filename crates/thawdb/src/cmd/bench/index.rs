@@ -54,14 +54,13 @@ fn thawdb(arguments: &BenchArguments, folder: &Path, figures: &mut Figures) -> R
     let mut all = Vec::new();
     for (name, columns, options, model) in INDEXES {
         session.execute(&format!("ALTER DATABASE [{DATABASE}] SET RECOVERY {model}; CHECKPOINT"))?;
-        let before = settled_pages(&mut session)?;
         let logged = number(&mut session, LOG_WRITTEN)?;
         reset_peak_memory();
         let (watch, processor) = (Stopwatch::start(), cpu_seconds());
         session.execute(&format!("CREATE INDEX measured ON dbo.Votes ({columns}) WITH ({options})"))?;
         let (seconds, processor) = (watch.seconds(), cpu_seconds() - processor);
         let logged = number(&mut session, LOG_WRITTEN)? - logged;
-        let pages = settled_pages(&mut session)? - before;
+        let pages = pages(&mut session)?;
         figures.rate(AREA, name, arguments.rows, seconds);
         figures.add(AREA, format!("{name}, processor"), processor, "s");
         figures.note(
@@ -83,20 +82,13 @@ fn thawdb(arguments: &BenchArguments, folder: &Path, figures: &mut Figures) -> R
 }
 
 const LOG_WRITTEN: &str = "SELECT num_of_bytes_written FROM sys.dm_io_virtual_file_stats(DB_ID(), 2)";
-const PAGES: &str = "SELECT SUM(allocated_extent_page_count) FROM sys.dm_db_file_space_usage";
+const INDEX_ID: &str = "SELECT CAST(index_id AS bigint) FROM sys.indexes WHERE name = 'measured'";
 
-/// Pages in use, once what was dropped before has been given back.
-fn settled_pages(session: &mut Session) -> Result<i64, Failure> {
-    let mut pages = number(session, PAGES)?;
-    for _ in 0..100 {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        let now = number(session, PAGES)?;
-        if now == pages {
-            break;
-        }
-        pages = now;
-    }
-    Ok(pages)
+/// Pages of the index.
+fn pages(session: &mut Session) -> Result<usize, Failure> {
+    let index = number(session, INDEX_ID)?;
+    let listed = session.execute(&format!("DBCC IND ('{DATABASE}', 'dbo.Votes', {index})"))?;
+    Ok(listed.sets.first().map_or(0, |set| set.row_count()))
 }
 
 fn number(session: &mut Session, query: &str) -> Result<i64, Failure> {
