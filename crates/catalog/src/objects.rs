@@ -420,6 +420,7 @@ mod tests {
             options: IndexOptions { ignore_dup_key: true, fill_factor: 80, pad_index: true, ..IndexOptions::default() },
             ..heap.clone()
         };
+        let out = IndexDef { id: IndexId(3), name: Some("out".into()), tree: IndexDef::NO_TREE, ..filtered.clone() };
         TableDef {
             database: DatabaseId(5),
             id: ObjectId(7),
@@ -428,8 +429,8 @@ mod tests {
             name: "t".into(),
             columns: vec![column(1), column(2), computed],
             indexes: vec![heap, filtered],
-            disabled: Vec::new(),
-            rows_disabled: false,
+            disabled: vec![out],
+            rows_disabled: true,
             building: None,
             lock_escalation: LockEscalation::Auto,
             created: 1,
@@ -446,6 +447,17 @@ mod tests {
         let bytes = write_table(&table());
         assert_eq!(read_table(&bytes, DatabaseId(5), &schemas()), Ok(table()));
         (0..bytes.len()).for_each(|cut| assert!(read_table(&bytes[..cut], DatabaseId(5), &schemas()).is_err(), "{cut}"));
+    }
+
+    /// Format 2, as it was written before indexes could be disabled: it ends with lock escalation.
+    #[test]
+    fn a_record_of_format_2_is_read() {
+        let expected = TableDef { disabled: Vec::new(), rows_disabled: false, ..table() };
+        let mut bytes = write_table(&expected);
+        // Behind lock escalation format 3 has a flag and an empty list.
+        bytes.truncate(bytes.len() - 1 - size_of::<u32>());
+        bytes[0] = 2;
+        assert_eq!(read_table(&bytes, DatabaseId(5), &schemas()), Ok(expected));
     }
 
     /// Format 1, as it was written before indexes had options: one heap.

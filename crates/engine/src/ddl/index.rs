@@ -14,7 +14,7 @@ use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{IndexDef, IndexId, JobPurpose, TableDef};
+use thawdb_catalog::{IndexDef, IndexId, IndexKey, JobPurpose, TableDef};
 use thawdb_maintain::{BuildError, BuildProgress, IndexBuild, IndexBuildOptions};
 use thawdb_query::context::StatementHost;
 use thawdb_storage::{TreeId, TreeSpec};
@@ -130,6 +130,7 @@ fn planned(
     let index = new_index(session, table, node)?;
     if replaces {
         let old = replaced(table, &index)?;
+        refuse_other_keys(session, open, table, (old, &index))?;
         let own = index.filegroup.as_deref().map(|name| filegroup_number(open, Some(name)));
         let filegroup = own.unwrap_or_else(|| rebuild::filegroup_of(open, table, old))?;
         return Ok(Planned { index: replacement(old, &index), filegroup, purpose: JobPurpose::Replace });
@@ -174,6 +175,7 @@ fn replace_index(
     max_dop: i16,
 ) -> Result<(), Failure> {
     let old = replaced(table, index)?.clone();
+    refuse_other_keys(interpreter.session, open, table, (&old, index))?;
     let own = index.filegroup.as_deref().map(|name| filegroup_number(open, Some(name))).transpose()?;
     if index.clustered == Some(true) && old.id != IndexId(1) {
         refuse_second_clustered(table)?;
@@ -199,12 +201,31 @@ fn replace_index(
     rebuild::refill(interpreter.session, open, table, altered, (&[old.id], own, max_dop)).map(drop).map_err(Failure::run)
 }
 
-/// 1930 for an index that foreign keys refer to.
-fn refuse_referred(session: &SessionState, open: &OpenDatabase, table: &TableDef, index: IndexId) -> Result<(), SqlError> {
-    let Some(catalog) = session.definitions(open.id) else { return Ok(()) };
+/// Whether foreign keys refer to an index.
+fn is_referred(session: &SessionState, open: &OpenDatabase, table: &TableDef, index: IndexId) -> bool {
+    let Some(catalog) = session.definitions(open.id) else { return false };
     let refers = |key: &thawdb_catalog::ForeignKeyDef| key.referenced == table.id && key.index == index;
-    let is_referred = catalog.constraints.values().any(|constraint| constraint.foreign_key.as_ref().is_some_and(refers));
-    if is_referred { Err(message(1930, &[])) } else { Ok(()) }
+    catalog.constraints.values().any(|constraint| constraint.foreign_key.as_ref().is_some_and(refers))
+}
+
+/// 1930 for an index that foreign keys refer to and that is to become the clustered one, under another number.
+fn refuse_referred(session: &SessionState, open: &OpenDatabase, table: &TableDef, index: IndexId) -> Result<(), SqlError> {
+    if is_referred(session, open, table, index) { Err(message(1930, &[])) } else { Ok(()) }
+}
+
+/// 3723 for an index that foreign keys refer to, if the new one would not do for them.
+fn refuse_other_keys(
+    session: &SessionState,
+    open: &OpenDatabase,
+    table: &TableDef,
+    (old, new): (&IndexDef, &NewIndex),
+) -> Result<(), SqlError> {
+    let columns = |keys: &[IndexKey]| keys.iter().map(|key| key.column_index).collect::<Vec<_>>();
+    let does = new.unique && new.filter.is_none() && columns(&new.keys) == columns(&old.keys);
+    if does || !is_referred(session, open, table, old.id) {
+        return Ok(());
+    }
+    Err(message(3723, &[&format!("{}.{}", table.name, old.name.as_deref().unwrap_or_default()), &"FOREIGN KEY"]))
 }
 
 /// 1902 if the table has a clustered index.
@@ -364,6 +385,9 @@ fn drop_one(interpreter: &mut Interpreter<'_, '_>, item: &DropIndexItem, if_exis
     if index.primary_key || index.unique_constraint {
         let kind = if index.primary_key { "PRIMARY KEY" } else { "UNIQUE KEY" };
         return Err(message(3723, &[&full, &kind]).into());
+    }
+    if is_referred(interpreter.session, &open, &table, index.id) {
+        return Err(message(3723, &[&full, &"FOREIGN KEY"]).into());
     }
     let id = index.id;
     remove_index(interpreter, &open, &table, id)

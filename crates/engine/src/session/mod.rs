@@ -96,6 +96,12 @@ impl Session {
         self.state.database.name()
     }
 
+    /// Has `tell` called when somebody kills the session: one that is between two calls ends only when it is dropped, and
+    /// keeps its transaction and locks until then.
+    pub fn on_kill(&self, tell: impl Fn() + Send + Sync + 'static) {
+        *self.state.ticket.on_kill.lock() = Some(Arc::new(tell));
+    }
+
     /// What cancels this session's statements.
     pub fn cancel_token(&self) -> CancelToken {
         CancelToken(self.state.ticket.clone())

@@ -159,6 +159,9 @@ fn a_disabled_index_is_out_of_use_until_it_is_rebuilt() {
     said(&mut a, TABLE);
     said(&mut a, "CREATE UNIQUE INDEX u ON t (a) CREATE INDEX i ON t (b) INCLUDE (a)");
     said(&mut a, "CREATE TABLE c (id int PRIMARY KEY, a int CONSTRAINT fk REFERENCES t (a))");
+    assert_eq!(number(&mut a, "DROP INDEX u ON t"), 3723, "a foreign key refers to it");
+    assert_eq!(number(&mut a, "CREATE UNIQUE INDEX u ON t (b) WITH (DROP_EXISTING = ON)"), 3723);
+    check(&mut a, "CREATE UNIQUE INDEX u ON t (a DESC) WITH (DROP_EXISTING = ON)", &[]);
     let lines = said(&mut a, "ALTER INDEX u ON t DISABLE");
     assert!(lines[0].contains("Foreign key 'fk' on table 'c' referencing table 't' was disabled"), "{lines:?}");
     check(&mut a, "INSERT t VALUES (5, 5, 'dup', NULL)", &["done 1"]);
