@@ -449,17 +449,6 @@ mod tests {
         (0..bytes.len()).for_each(|cut| assert!(read_table(&bytes[..cut], DatabaseId(5), &schemas()).is_err(), "{cut}"));
     }
 
-    /// Format 2, as it was written before indexes could be disabled: it ends with lock escalation.
-    #[test]
-    fn a_record_of_format_2_is_read() {
-        let expected = TableDef { disabled: Vec::new(), rows_disabled: false, ..table() };
-        let mut bytes = write_table(&expected);
-        // Behind lock escalation format 3 has a flag and an empty list.
-        bytes.truncate(bytes.len() - 1 - size_of::<u32>());
-        bytes[0] = 2;
-        assert_eq!(read_table(&bytes, DatabaseId(5), &schemas()), Ok(expected));
-    }
-
     /// Format 1, as it was written before indexes had options: one heap.
     #[test]
     fn a_record_of_format_1_is_read() {
@@ -472,7 +461,7 @@ mod tests {
         assert_eq!(read.indexes[0].tree, TreeId(9));
     }
 
-    /// Format 2, as it was written before columns were computed.
+    /// Format 2, as it was written before columns were computed and indexes could be disabled.
     #[test]
     fn a_record_of_format_2_is_read() {
         let mut w = Writer::new(2);
@@ -483,6 +472,7 @@ mod tests {
         w.u8(LockEscalation::Disable as u8);
         let read = read_table(&w.finish(), DatabaseId(5), &schemas()).expect("an older format");
         assert_eq!((read.columns[0].computed.as_ref(), read.columns[0].user_type), (None, None));
+        assert_eq!((read.rows_disabled, read.disabled.len()), (false, 0));
         assert_eq!((read.columns[0].default_name.as_deref(), read.lock_escalation), (Some("d"), LockEscalation::Disable));
     }
 
