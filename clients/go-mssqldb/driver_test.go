@@ -114,6 +114,7 @@ func TestDriver(t *testing.T) {
 			t.Run("errors", func(t *testing.T) { errorsOf(t, db) })
 			t.Run("prepared", func(t *testing.T) { prepared(t, db) })
 			t.Run("output", func(t *testing.T) { output(t, db) })
+			t.Run("tables", func(t *testing.T) { tables(t, db) })
 			t.Run("cancel", func(t *testing.T) { cancelled(t, db) })
 			t.Run("bulk", func(t *testing.T) {
 				rows := rowsBulk
@@ -123,6 +124,42 @@ func TestDriver(t *testing.T) {
 				bulk(t, db, rows)
 			})
 		})
+	}
+}
+
+// line is a row of the table type that tables passes.
+type line struct {
+	ID    int64
+	Name  string
+	Price float64
+}
+
+// tables passes table-valued parameters to a procedure and to a text.
+func tables(t *testing.T, db *sql.DB) {
+	execute(t, db, "DROP PROCEDURE IF EXISTS total")
+	execute(t, db, "DROP TYPE IF EXISTS dbo.Lines")
+	execute(t, db, "CREATE TYPE dbo.Lines AS TABLE (id bigint NOT NULL PRIMARY KEY, name nvarchar(20), price float)")
+	execute(t, db, "CREATE PROCEDURE total @lines dbo.Lines READONLY, @from bigint AS "+
+		"SELECT COUNT(*), SUM(price), MAX(name) FROM @lines WHERE id >= @from")
+	var rows []line
+	for i := int64(1); i <= 1000; i++ {
+		rows = append(rows, line{ID: i, Name: fmt.Sprintf("line %04d", i), Price: 0.5})
+	}
+	value := mssql.TVP{TypeName: "dbo.Lines", Value: rows}
+	for _, text := range []string{"total", "SELECT COUNT(*), SUM(price), MAX(name) FROM @lines WHERE id >= @from"} {
+		var count int
+		var sum float64
+		var last string
+		row := db.QueryRow(text, sql.Named("lines", value), sql.Named("from", int64(501)))
+		if err := row.Scan(&count, &sum, &last); err != nil || count != 500 || sum != 250 || last != "line 1000" {
+			t.Fatalf("%s: %v: %d, %v, %q", text, err, count, sum, last)
+		}
+	}
+	rows = append(rows, rows[0])
+	_, err := db.Exec("total", sql.Named("lines", mssql.TVP{TypeName: "dbo.Lines", Value: rows}), sql.Named("from", int64(1)))
+	var refused mssql.Error
+	if !errors.As(err, &refused) || refused.Number != 2627 {
+		t.Fatalf("a key sent twice gave %v", err)
 	}
 }
 

@@ -52,6 +52,43 @@ pub struct ColumnDef {
     pub default: Option<String>,
     /// Name of the default constraint, if any.
     pub default_name: Option<String>,
+    /// Of a computed column.
+    pub computed: Option<ComputedDef>,
+    /// The alias type it was declared of.
+    pub user_type: Option<ObjectId>,
+}
+
+/// What a computed column is computed from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComputedDef {
+    /// Text of the expression, as sys.computed_columns.definition shows it.
+    pub definition: String,
+    /// PERSISTED.
+    pub persisted: bool,
+    /// Whether rows hold the value: it is persisted or in an index.
+    pub stored: bool,
+}
+
+impl ColumnDef {
+    /// A column with nothing but a type.
+    pub fn plain(id: ColumnId, name: &str, sql_type: SqlType, nullable: bool) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            sql_type,
+            nullable,
+            identity: None,
+            default: None,
+            default_name: None,
+            computed: None,
+            user_type: None,
+        }
+    }
+
+    /// Whether its value is worked out when it is read: rows do not hold it.
+    pub fn is_virtual(&self) -> bool {
+        self.computed.as_ref().is_some_and(|computed| !computed.stored)
+    }
 }
 
 /// One column of an index key.
@@ -150,8 +187,13 @@ pub struct TableDef {
     pub name: String,
     /// Columns in `column_id` order.
     pub columns: Vec<ColumnDef>,
-    /// Indexes; the first is the heap or clustered index and holds the rows.
+    /// Indexes in use; the first is the heap or clustered index and holds the rows.
     pub indexes: Vec<IndexDef>,
+    /// Nonclustered indexes that ALTER INDEX DISABLE took out of use: definitions whose tree is [`IndexDef::NO_TREE`].
+    /// Queries and writers look at `indexes` alone and so never meet them.
+    pub disabled: Vec<IndexDef>,
+    /// The clustered index is disabled: the rows are there and nobody may read or write them.
+    pub rows_disabled: bool,
     /// ALTER TABLE SET (LOCK_ESCALATION).
     pub lock_escalation: LockEscalation,
     /// An index being built beside the table's use: its definition, whose tree is the operation's side tree.
@@ -162,7 +204,32 @@ pub struct TableDef {
     pub modified: i64,
 }
 
+impl IndexDef {
+    /// What stands for the tree of an index that has none.
+    pub const NO_TREE: TreeId = TreeId(0);
+}
+
 impl TableDef {
+    /// Every index, in use or disabled.
+    pub fn every_index(&self) -> impl Iterator<Item = &IndexDef> {
+        self.indexes.iter().chain(&self.disabled)
+    }
+
+    /// Every index, in use or disabled.
+    pub fn every_index_mut(&mut self) -> impl Iterator<Item = &mut IndexDef> {
+        self.indexes.iter_mut().chain(&mut self.disabled)
+    }
+
+    /// The index of this name, in use or disabled, compared as the catalog collation does (ASCII case ignored here).
+    pub fn index_named(&self, name: &str) -> Option<&IndexDef> {
+        self.every_index().find(|index| index.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name)))
+    }
+
+    /// Whether an index of the table is disabled.
+    pub fn is_disabled(&self, index: crate::IndexId) -> bool {
+        self.disabled.iter().any(|known| known.id == index) || (self.rows_disabled && self.rows().id == index)
+    }
+
     /// The heap or clustered index.
     pub fn rows(&self) -> &IndexDef {
         &self.indexes[0]

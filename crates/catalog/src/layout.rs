@@ -5,7 +5,8 @@
 //! other index                key: key columns | whole key of the row             row: INCLUDE columns
 //! ```
 //! A row number is appended where the key columns alone need not be unique: heaps and clustered indexes that are not
-//! UNIQUE. A column is left out of the row when the key holds its very value (`types::key::is_lossless`).
+//! UNIQUE. A column is left out of the row when the key holds its very value (`types::key::is_lossless`), and when it is
+//! virtual: computed when it is read.
 //!
 //! Invariants: 1. `TreeLayout::row_key` gives the row's whole key back from any index entry. 2. Everything that reads or
 //! writes the trees of a table (operators, index builds, checks) asks this module, so they cannot disagree.
@@ -57,7 +58,8 @@ impl TreeLayout {
         let (mut key, mut key_columns) = key_of(table, own);
         let own_key_count = key.len();
         let row_columns: Vec<usize> = if index == 0 {
-            (0..table.columns.len()).filter(|c| !(key_columns.contains(c) && is_lossless(&table.columns[*c].sql_type))).collect()
+            let in_key = |c: &usize| key_columns.contains(c) && is_lossless(&table.columns[*c].sql_type);
+            (0..table.columns.len()).filter(|c| !in_key(c) && !table.columns[*c].is_virtual()).collect()
         } else {
             let (row_key, row_key_columns) = key_of(table, rows);
             key.extend(row_key);

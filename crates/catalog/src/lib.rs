@@ -16,12 +16,12 @@ pub mod sort_row;
 pub mod store;
 
 pub use defs::{
-    Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation, ObjectId, SchemaId,
-    TableDef,
+    Catalog, ColumnDef, ColumnId, ComputedDef, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation,
+    ObjectId, SchemaId, TableDef,
 };
 pub use filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
-pub use jobs::{IndexJob, JobProgress};
+pub use jobs::{IndexJob, JobProgress, JobPurpose};
 pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
 pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};

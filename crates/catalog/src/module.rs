@@ -12,7 +12,7 @@
 //! It parses nothing and locks nothing itself.
 
 use crate::defs::{ColumnDef, ObjectId, SchemaId};
-use crate::objects::{RECORD_VERSION, SchemaDef, read_column, write_column};
+use crate::objects::{SchemaDef, read_column, write_column};
 use crate::record::{Reader, RecordError, Writer};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -102,6 +102,19 @@ pub struct TriggerDef {
     pub update: bool,
     pub delete: bool,
     pub disabled: bool,
+    /// Statements whose first (bits 0 to 2: INSERT, UPDATE, DELETE) or last (bits 4 to 6) AFTER trigger it is.
+    pub order: u8,
+}
+
+impl TriggerDef {
+    /// Where it fires among the triggers of a statement (0 INSERT, 1 UPDATE, 2 DELETE): 0 first, 1 anywhere, 2 last.
+    pub fn place(&self, statement: usize) -> u8 {
+        match (self.order >> statement & 1, self.order >> (statement + 4) & 1) {
+            (1, _) => 0,
+            (_, 1) => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// A sequence's numbers.
@@ -200,9 +213,12 @@ fn read_flags(r: &mut Reader<'_>) -> Result<ModuleFlags, RecordError> {
     })
 }
 
+/// Format of an object's record: 1 had neither computed columns nor an order of triggers.
+const OBJECT_VERSION: u8 = 2;
+
 pub(crate) fn write_object(object: &ObjectDef) -> Vec<u8> {
     let tag = KINDS.iter().find(|(kind, _)| *kind == object.kind).expect("every kind has a tag").1;
-    let mut w = Writer::new(RECORD_VERSION);
+    let mut w = Writer::new(OBJECT_VERSION);
     w.i32(object.id.0).i32(object.schema.0).text(&object.name).u8(tag).i32(object.parent.map_or(0, |id| id.0));
     w.text(&object.definition).i64(object.created).i64(object.modified);
     write_flags(&mut w, &object.flags);
@@ -212,7 +228,7 @@ pub(crate) fn write_object(object: &ObjectDef) -> Vec<u8> {
     object.parameters.iter().for_each(|parameter| write_parameter(&mut w, parameter));
     w.flag(object.trigger.is_some());
     if let Some(t) = object.trigger {
-        w.flag(t.instead_of).flag(t.insert).flag(t.update).flag(t.delete).flag(t.disabled);
+        w.flag(t.instead_of).flag(t.insert).flag(t.update).flag(t.delete).flag(t.disabled).u8(t.order);
     }
     w.flag(object.sequence.is_some());
     if let Some(s) = object.sequence {
@@ -229,16 +245,24 @@ fn read_sequence(r: &mut Reader<'_>) -> Result<SequenceDef, RecordError> {
 }
 
 pub(crate) fn read_object(record: &[u8], schemas: &BTreeMap<i32, SchemaDef>) -> Result<ObjectDef, RecordError> {
-    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let mut r = Reader::of_versions(record, 1, OBJECT_VERSION)?;
     let (id, schema, name, tag, parent) = (ObjectId(r.i32()?), SchemaId(r.i32()?), r.text()?, r.u8()?, r.i32()?);
     let kind = KINDS.iter().find(|(_, known)| *known == tag).ok_or_else(|| RecordError(format!("object of tag {tag}")))?.0;
     let (definition, created, modified) = (r.text()?, r.i64()?, r.i64()?);
     let flags = read_flags(&mut r)?;
-    let columns = r.list(read_column)?;
+    let extended = r.version() > 1;
+    let columns = r.list(|r| read_column(r, extended))?;
     let parameters = r.list(read_parameter)?;
     let trigger = match r.flag()? {
         false => None,
-        true => Some(TriggerDef { instead_of: r.flag()?, insert: r.flag()?, update: r.flag()?, delete: r.flag()?, disabled: r.flag()? }),
+        true => Some(TriggerDef {
+            instead_of: r.flag()?,
+            insert: r.flag()?,
+            update: r.flag()?,
+            delete: r.flag()?,
+            disabled: r.flag()?,
+            order: if extended { r.u8()? } else { 0 },
+        }),
     };
     let sequence = if r.flag()? { Some(read_sequence(&mut r)?) } else { None };
     r.finish()?;
@@ -288,7 +312,7 @@ mod tests {
                 has_default: false,
                 read_only: true,
             }],
-            trigger: Some(TriggerDef { instead_of: true, insert: false, update: true, delete: false, disabled: true }),
+            trigger: Some(TriggerDef { instead_of: true, insert: false, update: true, delete: false, disabled: true, order: 0x12 }),
             sequence: Some(sequence),
             created: 1,
             modified: 2,

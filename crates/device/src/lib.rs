@@ -58,6 +58,10 @@ pub trait Clock: Send + Sync {
     fn thread_cpu_ns(&self) -> u64 {
         0
     }
+    /// Bytes of memory of this process's own that are resident, files mapped into it apart; 0 where nobody measures it.
+    fn process_memory_bytes(&self) -> u64 {
+        0
+    }
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     fn utc_ns(&self) -> i128;
     /// Minutes that local civil time is ahead of UTC now.

@@ -77,6 +77,8 @@ fn votes() -> TableDef {
         identity: None,
         default: None,
         default_name: None,
+        computed: None,
+        user_type: None,
     };
     TableDef {
         database: DatabaseId(5),
@@ -86,6 +88,8 @@ fn votes() -> TableDef {
         name: "Votes".into(),
         columns: columns.iter().enumerate().map(column).collect(),
         indexes: vec![index(1, 0, true)],
+        rows_disabled: false,
+        disabled: Vec::new(),
         lock_escalation: Default::default(),
         building: None,
         created: 0,
@@ -159,6 +163,7 @@ fn online(database: &Arc<Database>, table: &TableDef, rows: u32, name: &str) -> 
         runs,
         statement: "CREATE INDEX i2 ON dbo.Votes (PostId) WITH (ONLINE = ON, RESUMABLE = ON)".into(),
         max_dop: 0,
+        purpose: thawdb_catalog::JobPurpose::Create,
         resumable: true,
         fill_factor: 0,
         started: 0,

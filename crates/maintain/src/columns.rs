@@ -8,7 +8,7 @@ use thawdb_catalog::{ColumnPlace, TreeLayout};
 use thawdb_storage::{PlainRows, ReadView, RowBlock};
 use thawdb_types::key::{Damage, KeyColumn, decode_value, skip_value};
 use thawdb_types::row::RowSource;
-use thawdb_types::{ColumnBuilder, SqlType};
+use thawdb_types::{ColumnBuilder, Scalar, SqlType};
 
 /// The rows of a leaf.
 struct Rows<'a> {
@@ -47,7 +47,8 @@ pub(crate) fn append_column(
         match layout.place(column) {
             ColumnPlace::Row(position) => layout.row.decode_column(position, &Rows { block, view }, builder)?,
             ColumnPlace::Key(at) => append_key(layout, at, block, builder)?,
-            ColumnPlace::Elsewhere => panic!("the table's own tree has every column"),
+            // A virtual column: rows do not hold it, and no index is over it.
+            ColumnPlace::Elsewhere => (0..block.len()).for_each(|_| builder.append(&Scalar::Null)),
         }
     }
     Ok(())

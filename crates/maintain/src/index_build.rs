@@ -221,7 +221,9 @@ impl IndexBuild {
             let scan = self.source.view.scan(self.source.tree, KeyRange { start, end }, ScanDirection::Forward)?;
             let entries = EntryMaker::new(&self.source_table, &self.table, self.index);
             let (temp_folder, ordered_bytes) = (self.options.temp_folder.clone(), entries.ordered_bytes());
-            let sort = ExternalSort::new(self.env.clone(), SortOptions { memory_bytes_max, temp_folder, stable: false, ordered_bytes });
+            let options = SortOptions { memory_bytes_max, temp_folder, stable: false, ordered_bytes };
+            let account = self.source.view.database().memory().clone();
+            let sort = ExternalSort::new(self.env.clone(), options).accounted(Some(account));
             Ok(Part { scan, sort, entries, batch: RowBatch::default(), rows: 0, done: false })
         };
         starts.into_iter().zip(ends).map(part).collect()

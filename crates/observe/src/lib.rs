@@ -25,6 +25,6 @@ pub mod event;
 #[cfg(any(test, feature = "explore"))]
 pub mod explore;
 pub mod seeded;
-mod shard;
+pub mod shard;
 pub mod sync;
 pub mod wait;

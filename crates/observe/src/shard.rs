@@ -93,7 +93,25 @@ impl<const N: usize> Sharded<N> {
 
     /// Raises a maximum.
     pub fn raise(&self, field: usize, value: u64) {
-        self.lines[index()].0[field].fetch_max(value, Ordering::Relaxed);
+        let index = index();
+        let cell = &self.lines[index].0[field];
+        if index == SHARED {
+            cell.fetch_max(value, Ordering::Relaxed);
+        } else if value > cell.load(Ordering::Relaxed) {
+            cell.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the thread's own number, where not the sum but the last value matters: see [`Self::line_of_largest`].
+    #[inline]
+    pub fn set(&self, field: usize, value: u64) {
+        self.lines[index()].0[field].store(value, Ordering::Relaxed);
+    }
+
+    /// All numbers of the line whose `field` is largest. Of a line that is being written, some may be of the write before.
+    pub fn line_of_largest(&self, field: usize) -> [u64; N] {
+        let numbers = |line: &Line<N>| std::array::from_fn(|at| line.0[at].load(Ordering::Relaxed));
+        self.lines.iter().map(numbers).max_by_key(|line: &[u64; N]| line[field]).expect("there are lines")
     }
 
     /// The sum over all lines.
@@ -125,6 +143,22 @@ mod tests {
             }
         });
         assert_eq!(SUM.sum(0), SHARDS as u64 * 2 * 1000);
+    }
+
+    #[test]
+    fn the_last_of_several_threads_is_found() {
+        static LAST: Sharded<2> = Sharded::new();
+        std::thread::scope(|scope| {
+            for at in [3, 1, 2] {
+                scope.spawn(move || {
+                    LAST.set(0, at);
+                    LAST.set(1, at * 10);
+                });
+            }
+        });
+        LAST.set(0, 5);
+        LAST.set(1, 50);
+        assert_eq!(LAST.line_of_largest(0), [5, 50]);
     }
 
     #[test]

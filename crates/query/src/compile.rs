@@ -11,12 +11,16 @@
 //! is wrong. What the language has and we have not built yet is refused by 40517-free, honest numbers: see `bind::error`.
 
 use crate::algebra::Columns;
+pub use crate::bind::computed::ComputedFacts;
+use crate::bind::computed::facts_of;
 use crate::bind::statement::BoundStmt;
 use crate::bind::{Binder, error};
 use crate::context::SessionInfo;
+use crate::exec::PointRead;
 use crate::expr::Expr;
 use crate::optimize;
 use crate::phys::{Node, OutputColumn, RowSource};
+use crate::usage::PlanUsage;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, TableDef};
 use thawdb_tsql::ast;
@@ -59,6 +63,8 @@ pub struct UserParameter {
     pub sql_type: SqlType,
     /// What DEFAULT means for it, if anything.
     pub default: Option<ast::Expr>,
+    /// Whether it is a table-valued parameter: the number of a table variable is its value.
+    pub table: bool,
 }
 
 /// A user's function as the binder needs it.
@@ -83,6 +89,24 @@ pub enum UserFunctionKind {
     Rows(Arc<dyn RowSource>),
 }
 
+/// What a statement does to rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // each is the statement of its name
+pub enum ChangeAction {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// Which triggers an action on a table or view has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TriggerKinds {
+    /// AFTER triggers.
+    pub after: bool,
+    /// An INSTEAD OF trigger that is not running already.
+    pub instead: bool,
+}
+
 /// What compiling asks of the session above.
 pub trait CompileContext {
     /// Catalogs, the current database, facts of the session.
@@ -99,6 +123,11 @@ pub trait CompileContext {
     fn variable(&self, name: &str) -> Option<(usize, SqlType)>;
     /// Rows that the running scope holds under a bare name: `inserted` and `deleted` in a trigger.
     fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {
+        let _ = name;
+        None
+    }
+    /// The table whose rows the rowset of a name has, where that is a trigger's.
+    fn rowset_table(&self, name: &str) -> Option<Arc<TableDef>> {
         let _ = name;
         None
     }
@@ -147,6 +176,11 @@ pub trait CompileContext {
         let _ = name;
         None
     }
+    /// Whether a table variable is a table-valued parameter, which is READONLY.
+    fn is_read_only(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
     /// Whether SET IDENTITY_INSERT is ON for the table.
     fn identity_insert(&self, table: &TableDef) -> bool {
         let _ = table;
@@ -156,6 +190,11 @@ pub trait CompileContext {
     fn cursor_row(&self, cursor: &ast::CursorName, table: &TableDef) -> Result<CursorRow, SqlError> {
         let (_, _) = (cursor, table);
         Err(thawdb_types::message(16_945, &[]))
+    }
+    /// The enabled triggers that such a change of a table or view fires.
+    fn triggers(&self, database: DatabaseId, object: ObjectId, action: ChangeAction) -> TriggerKinds {
+        let (_, _, _) = (database, object, action);
+        TriggerKinds::default()
     }
     /// Rows a table has, about; `None` if nobody knows.
     fn row_count(&self, table: &TableDef) -> Option<u64> {
@@ -201,6 +240,11 @@ pub enum CompiledKind {
         /// OUTPUT without INTO.
         output: bool,
     },
+    /// Rows of a table were inserted, updated and deleted.
+    Merge {
+        /// OUTPUT without INTO.
+        output: bool,
+    },
     /// SELECT INTO: make the table with these columns, then run [`insert_all`] of the node into it.
     SelectInto {
         /// The name as written.
@@ -221,9 +265,13 @@ pub struct Compiled {
     pub columns: Vec<OutputColumn>,
     /// What the plan depends on, sorted.
     pub dependencies: Vec<Dependency>,
+    /// The plan as a read of one row, if it is one.
+    pub point: Option<Arc<PointRead>>,
+    /// Its runs.
+    pub usage: PlanUsage,
 }
 
-/// Compiles a query or a statement that changes rows: SELECT, INSERT, UPDATE, DELETE.
+/// Compiles a query or a statement that changes rows: SELECT, INSERT, UPDATE, DELETE, MERGE.
 ///
 /// # Errors
 /// What is wrong with the statement, as SQL Server would say it.
@@ -234,6 +282,7 @@ pub fn compile(stmt: &ast::Stmt, cx: &dyn CompileContext) -> Result<Compiled, Sq
         ast::StmtKind::Insert(insert) => binder.bind_insert(insert)?,
         ast::StmtKind::Update(update) => binder.bind_update(update)?,
         ast::StmtKind::Delete(delete) => binder.bind_delete(delete)?,
+        ast::StmtKind::Merge(merge) => binder.bind_merge(merge)?,
         _ => return Err(error::not_built("this statement", stmt.span)),
     };
     finish(bound, binder, cx)
@@ -281,6 +330,8 @@ pub fn compile_cursor(
 fn finish(bound: BoundStmt, binder: Binder<'_>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
     let (columns, dependencies) = binder.finish();
     let mut compiled = optimize::plan_statement(bound, columns, cx)?;
+    let only_reads = matches!(compiled.kind, CompiledKind::Rows | CompiledKind::Assign) && dependencies.len() == 1;
+    compiled.point = if only_reads { PointRead::of(&compiled.node).map(Arc::new) } else { None };
     compiled.dependencies = dependencies;
     Ok(compiled)
 }
@@ -333,10 +384,51 @@ pub fn bind_row_condition(expr: &ast::Expr, table: &Arc<TableDef>, cx: &dyn Comp
     optimize::plan_over(bound, &columns, infos, cx)
 }
 
+/// The stored computed columns of a table: position and value over all its columns, each by its position.
+///
+/// # Errors
+/// What is wrong with a definition.
+pub fn bind_computed_columns(table: &Arc<TableDef>, cx: &dyn CompileContext) -> Result<Vec<(usize, Expr)>, SqlError> {
+    let mut binder = Binder::new(cx, 0);
+    let computed = binder.stored_computed(table)?;
+    let mut lowered = Vec::with_capacity(computed.exprs.len());
+    let (infos, _) = binder.finish();
+    for (at, expr) in computed.exprs {
+        lowered.push((at, optimize::plan_over(expr, &computed.row, infos.clone(), cx)?));
+    }
+    Ok(lowered)
+}
+
+/// What a column computed by `expr` over the columns of `table` would be.
+///
+/// # Errors
+/// What is wrong with it; 1046 for a subquery, 1759 for a computed column in it.
+pub fn bind_computed(expr: &ast::Expr, table: &Arc<TableDef>, cx: &dyn CompileContext) -> Result<ComputedFacts, SqlError> {
+    let mut binder = Binder::new(cx, expr.span.line);
+    let row = binder.row_columns(table);
+    let bound = binder.over_row(expr, table, &row, false)?;
+    if bound.has_subquery() {
+        return Err(error::error(1046, &[], expr.span));
+    }
+    let facts = facts_of(&bound, &row);
+    match facts.columns.iter().map(|at| &table.columns[*at]).find(|column| column.computed.is_some()) {
+        Some(column) => Err(error::error(1759, &[&column.name, &table.name], expr.span)),
+        None => Ok(facts),
+    }
+}
+
 /// A node that inserts all rows of `node` into `table`, column by column in order: the second half of SELECT INTO.
 pub fn insert_all(node: Node, table: Arc<TableDef>) -> Node {
     let targets = (0..node.columns.len()).collect();
     let rows_estimate = node.rows_estimate;
-    let kind = crate::phys::NodeKind::Insert { table, input: Box::new(node), targets, defaults: Vec::new(), output: Vec::new() };
+    let kind = crate::phys::NodeKind::Insert {
+        table,
+        input: Box::new(node),
+        targets,
+        defaults: Vec::new(),
+        computed: Vec::new(),
+        passed: Vec::new(),
+        output: Vec::new(),
+    };
     Node { kind, columns: Vec::new(), rows_estimate }
 }

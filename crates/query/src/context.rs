@@ -57,6 +57,11 @@ pub trait StatementHost: SessionInfo {
     fn set_last_identity(&mut self, value: i64);
     /// Hands out `count` row numbers for heaps and non-unique clustered indexes.
     fn next_row_number(&mut self, database: DatabaseId, table: ObjectId, count: u64) -> Result<u64, SqlError>;
+    /// Hands out `count` values of a database's rowversion; the first is returned.
+    fn next_row_version(&mut self, database: DatabaseId, count: u64) -> Result<u64, SqlError> {
+        let (_, _) = (database, count);
+        Err(thawdb_types::message(8624, &[]))
+    }
     /// Whether SET IDENTITY_INSERT is ON for the table.
     fn identity_insert(&self, database: DatabaseId, table: ObjectId) -> bool;
     /// Fails if the statement has been cancelled (attention, KILL, timeout).
@@ -71,6 +76,10 @@ pub trait StatementHost: SessionInfo {
     fn session(&self) -> &dyn SessionInfo;
     /// Bytes of memory the statement may use for sorts and hashes before it spills.
     fn memory_grant_bytes(&self) -> usize;
+    /// The instance's memory account, from which that memory is taken; `None` where nobody keeps one.
+    fn memory_account(&self) -> Option<Arc<thawdb_storage::memory::MemoryAccount>> {
+        None
+    }
     /// Maps a storage error to what the client is told; names of objects are looked up here.
     fn storage_error(&self, database: DatabaseId, error: thawdb_storage::StorageError) -> SqlError;
     /// Folder for the run files of sorts that do not fit the memory grant.

@@ -102,9 +102,12 @@ impl Explainer<'_> {
             NodeKind::Apply { .. } | NodeKind::HashJoin { .. } | NodeKind::MergeJoin { .. } | NodeKind::NestedLoopJoin { .. } => {
                 self.join(node, inner)
             }
-            NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } | NodeKind::AssignVariables { .. } => {
-                self.change(node, inner)
-            }
+            NodeKind::Insert { .. }
+            | NodeKind::Update { .. }
+            | NodeKind::Delete { .. }
+            | NodeKind::Merge { .. }
+            | NodeKind::Instead { .. }
+            | NodeKind::AssignVariables { .. } => self.change(node, inner),
         }
     }
 
@@ -254,6 +257,14 @@ impl Explainer<'_> {
             NodeKind::Delete { table, input, .. } => {
                 inner.push(Part::Input(input));
                 format!("{} Delete(OBJECT:({}))", rows_name(table), self.object(table, None))
+            }
+            NodeKind::Instead { table, input, .. } => {
+                inner.push(Part::Input(input));
+                format!("Instead Of Trigger(OBJECT:({}))", self.object(table, None))
+            }
+            NodeKind::Merge { table, input, .. } => {
+                inner.push(Part::Input(input));
+                format!("{} Merge(OBJECT:({}))", rows_name(table), self.object(table, None))
             }
             NodeKind::AssignVariables { input, assignments } => {
                 let set: Vec<String> = assignments.iter().map(|(v, e)| format!("@{v}={}", self.expr(e, &input.columns, inner))).collect();

@@ -19,6 +19,7 @@ mod json;
 pub mod locking;
 pub mod optimize;
 pub mod phys;
+pub mod usage;
 
 mod xml;
 

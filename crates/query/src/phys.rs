@@ -4,6 +4,7 @@
 //! join's, left columns come first, then right. `bind`/`optimize` make these trees, `exec` turns each node into an
 //! operator; nothing else knows both sides.
 
+use crate::compile::ChangeAction;
 use crate::expr::{Aggregate, Expr};
 use crate::locking::LockHints;
 use std::sync::Arc;
@@ -195,12 +196,14 @@ pub enum NodeKind {
         functions: Vec<WindowFunction>,
     },
     /// Inserts input rows; `targets[i]` is the table column of input column i; other columns get defaults, given as
-    /// `defaults` (table column, expression). OUTPUT puts out `output` over the inserted row's table columns.
+    /// `defaults` (table column, expression). `computed` are the stored computed columns, over the new row. `passed` input columns are handed on as they came. OUTPUT puts out `output` over the inserted row's table columns.
     Insert {
         table: Arc<TableDef>,
         input: Box<Node>,
         targets: Vec<usize>,
         defaults: Vec<(usize, Expr)>,
+        computed: Vec<(usize, Expr)>,
+        passed: Vec<usize>,
         output: Vec<Expr>,
     },
     /// Updates the rows whose locator is input column 0: `assignments` (table column, expression over input).
@@ -210,6 +213,7 @@ pub enum NodeKind {
         table: Arc<TableDef>,
         input: Box<Node>,
         assignments: Vec<(usize, Expr)>,
+        computed: Vec<(usize, Expr)>,
         old_columns: Vec<usize>,
         output: Vec<Expr>,
     },
@@ -218,6 +222,29 @@ pub enum NodeKind {
         table: Arc<TableDef>,
         input: Box<Node>,
         old_columns: Vec<usize>,
+        output: Vec<Expr>,
+    },
+    /// Changes rows by several steps: input column 0 is the target row's locator (NULL where there is none), column 1 the
+    /// number of the row's step, by which the input is sorted. `output` sees deleted, inserted and input columns, then the
+    /// name of the action.
+    Merge {
+        table: Arc<TableDef>,
+        input: Box<Node>,
+        steps: Vec<MergeStep>,
+        computed: Vec<(usize, Expr)>,
+        old_columns: Vec<usize>,
+        output: Vec<Expr>,
+    },
+    /// Works out rows and hands them to the host for an INSTEAD OF trigger: `old_columns` are input positions (none for
+    /// INSERT), `new` one value a column (none for DELETE), `updated` the columns an UPDATE sets. `output` as in the
+    /// statement's own node.
+    Instead {
+        table: Arc<TableDef>,
+        action: ChangeAction,
+        input: Box<Node>,
+        old_columns: Vec<usize>,
+        new: Vec<Expr>,
+        updated: Vec<usize>,
         output: Vec<Expr>,
     },
     /// Assigns variables for every row (SELECT @v = ...), puts out nothing.
@@ -238,6 +265,27 @@ pub enum NodeKind {
     WorkTableScan {
         work_table: u32,
     },
+}
+
+/// What MERGE does with the rows of a step; values are over the input.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub enum MergeStep {
+    Delete,
+    Update { assignments: Vec<(usize, Expr)> },
+    Insert { values: Vec<(usize, Expr)>, defaults: Vec<(usize, Expr)> },
+}
+
+impl MergeStep {
+    /// The expressions of the step's values.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let (values, defaults): (&[(usize, Expr)], &[(usize, Expr)]) = match self {
+            Self::Delete => (&[], &[]),
+            Self::Update { assignments } => (assignments, &[]),
+            Self::Insert { values, defaults } => (values, defaults),
+        };
+        values.iter().chain(defaults).map(|(_, expr)| expr)
+    }
 }
 
 /// Kinds of join.

@@ -91,6 +91,11 @@ impl Settler for DatabaseSettler<'_> {
 }
 
 impl Database {
+    /// The instance's memory account.
+    pub fn memory(&self) -> &Arc<crate::memory::MemoryAccount> {
+        self.store.pool().account()
+    }
+
     /// Most bytes of key plus inline row.
     pub const INLINE_BYTES_MAX: usize = 8000;
     /// Most bytes of a key.

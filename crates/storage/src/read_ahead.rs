@@ -23,6 +23,7 @@ mod fetch;
 
 use crate::btree::child_of;
 use crate::ids::PageId;
+use crate::memory::{Clerk, Grant};
 use crate::page::{PAGE_BYTES, PageBytes, PageType, Slotted, header};
 use crate::page_reads;
 use crate::spec::KeyRange;
@@ -109,6 +110,8 @@ pub(crate) struct ReadAhead {
     /// Leaves asked for in all.
     consumed_in_all: usize,
     next_leaves: usize,
+    /// Leave to use memory beyond the first chunks.
+    grant: Option<Grant>,
     /// Pages let into the pool.
     admitted: Arc<AtomicUsize>,
     spare: Vec<AlignedBuf>,
@@ -126,6 +129,7 @@ impl ReadAhead {
             consumed: 0,
             consumed_in_all: 0,
             next_leaves: FIRST_CHUNK_LEAVES,
+            grant: None,
             admitted: Arc::new(AtomicUsize::new(0)),
             spare: Vec::new(),
         }
@@ -160,9 +164,23 @@ impl ReadAhead {
         // What is asked for stays in proportion to what was used, so that a short scan reads little in vain.
         let mut planned: usize = self.chunks.iter().map(|chunk| chunk.leaves).sum();
         while self.cursor.is_some() && self.chunks.len() < CHUNKS_MAX && planned < self.consumed_in_all * 4 {
+            if !self.may_plan(store, planned + self.next_leaves) {
+                break;
+            }
             self.plan_chunk(store, tree, range);
             planned += self.next_leaves;
         }
+    }
+
+    /// Whether there is memory for `leaves` under way.
+    fn may_plan(&mut self, store: &Store, leaves: usize) -> bool {
+        let bytes = (leaves * PAGE_BYTES) as u64;
+        if leaves <= 2 * FIRST_CHUNK_LEAVES {
+            return true;
+        }
+        let grant = self.grant.get_or_insert_with(|| Grant::new(store.pool().account().clone(), Clerk::Storage));
+        // With one chunk at least, however little there is: without any the disk stands still between two pages.
+        bytes <= grant.bytes() || grant.try_resize(bytes) || self.chunks.is_empty()
     }
 
     /// Whether a chunk may have asked for `page`.

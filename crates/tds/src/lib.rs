@@ -24,6 +24,7 @@ pub mod packet;
 pub mod prelogin;
 pub mod rpc;
 pub mod server;
+pub mod table_value;
 pub mod token;
 pub mod transaction;
 pub mod type_info;

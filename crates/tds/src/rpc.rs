@@ -8,6 +8,7 @@
 use crate::TdsVersion;
 use crate::batch::Headers;
 use crate::buffer::{DecodeError, Reader, Writer};
+use crate::table_value::{self, TableValue};
 use crate::type_info::TypeInfo;
 use crate::value;
 use thawdb_types::{Scalar, SqlType};
@@ -53,6 +54,8 @@ pub struct RpcParameter {
     pub sql_type: SqlType,
     /// Its value.
     pub value: Scalar,
+    /// The rows of a table-valued parameter, which has no value.
+    pub table: Option<TableValue>,
 }
 
 /// One call.
@@ -104,9 +107,14 @@ fn call(reader: &mut Reader<'_>) -> Result<RpcCall, DecodeError> {
 fn parameter(reader: &mut Reader<'_>) -> Result<RpcParameter, DecodeError> {
     let name = reader.b_varchar("parameter name")?;
     let status = reader.u8("parameter status")?;
+    let (output, default) = (status & BY_REFERENCE != 0, status & DEFAULT_VALUE != 0);
+    if reader.peek() == Some(table_value::TYPE) {
+        let table = table_value::decode(reader)?;
+        return Ok(RpcParameter { name, output, default, sql_type: SqlType::Int, value: Scalar::Null, table: Some(table) });
+    }
     let info = TypeInfo::decode(reader)?;
     let value = value::decode_parameter(&info, reader)?;
-    Ok(RpcParameter { name, output: status & BY_REFERENCE != 0, default: status & DEFAULT_VALUE != 0, sql_type: info.sql_type, value })
+    Ok(RpcParameter { name, output, default, sql_type: info.sql_type, value, table: None })
 }
 
 /// Appends the data of an RPC message with one call.
@@ -123,6 +131,10 @@ pub fn encode(call: &RpcCall, headers: Headers, out: &mut Vec<u8>) {
     for parameter in &call.parameters {
         out.put_b_varchar(&parameter.name);
         out.put_u8(u8::from(parameter.output) * BY_REFERENCE | u8::from(parameter.default) * DEFAULT_VALUE);
+        if let Some(table) = &parameter.table {
+            table_value::encode(table, out);
+            continue;
+        }
         let info = TypeInfo::of(parameter.sql_type);
         info.encode(out);
         value::encode(&info, &parameter.value, out);
@@ -136,7 +148,8 @@ mod tests {
 
     fn sample(procedure: &str) -> RpcCall {
         let text = SqlType::NVarChar { length: MaxLength::Max, collation: Collation::DEFAULT };
-        let parameter = |name: &str, output, sql_type, value| RpcParameter { name: name.into(), output, default: false, sql_type, value };
+        let parameter =
+            |name: &str, output, sql_type, value| RpcParameter { name: name.into(), output, default: false, sql_type, value, table: None };
         RpcCall {
             procedure: procedure.into(),
             no_metadata: false,

@@ -27,6 +27,14 @@ impl Clock for OsClock {
         seconds * 1_000_000_000 + rest
     }
 
+    fn process_memory_bytes(&self) -> u64 {
+        // Pages: size, resident, of that shared with files, ...
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let mut pages = text.split_whitespace().skip(1).map(|word| word.parse::<u64>().unwrap_or(0));
+        let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+        resident.saturating_sub(shared) * rustix::param::page_size() as u64
+    }
+
     fn utc_ns(&self) -> i128 {
         match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(after) => i128::try_from(after.as_nanos()).expect("fits for 10^21 years"),

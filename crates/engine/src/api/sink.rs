@@ -10,7 +10,7 @@
 
 use crate::api::batch::Batch;
 use thawdb_query::phys::OutputColumn;
-use thawdb_types::{Scalar, SqlError, SqlType};
+use thawdb_types::{Scalar, SqlError, SqlType, array_from_scalar};
 
 /// Which of the three completion tokens a `done` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,11 @@ pub trait ResultSink {
     fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SinkClosed>;
     /// Rows of the present result set.
     fn rows(&mut self, batch: &Batch) -> Result<(), SinkClosed>;
+    /// One row of the present result set, by its values; as [`Self::rows`] unless the receiver has a shorter way.
+    fn row(&mut self, columns: &[OutputColumn], values: &[Scalar]) -> Result<(), SinkClosed> {
+        let arrays = columns.iter().zip(values).map(|(column, value)| array_from_scalar(&column.sql_type, value, 1));
+        self.rows(&Batch { columns: arrays.collect(), row_count: 1 })
+    }
     /// A statement or procedure completed.
     fn done(&mut self, info: DoneInfo);
     /// An informational message (severity up to 10) or an error, in order.

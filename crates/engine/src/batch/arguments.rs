@@ -1,6 +1,8 @@
 //! Arguments of a procedure call, from a statement or a remote call, and their way to the parameters.
 
-use crate::api::parameter::Parameter;
+use crate::api::parameter::{Parameter, TableRows};
+use std::sync::Arc;
+use thawdb_catalog::{ObjectId, TableDef};
 use thawdb_types::{Scalar, SqlType};
 
 /// One argument.
@@ -14,8 +16,19 @@ pub(crate) struct Argument {
     pub(crate) output: bool,
     /// Variable of the calling scope that takes it.
     pub(crate) target: Option<usize>,
+    /// A table variable, or rows that a client sent, in place of a value.
+    pub(crate) table: Option<TableArgument>,
     /// DEFAULT was written, or nothing was sent.
     pub(crate) is_default: bool,
+}
+
+/// A table as an argument.
+#[derive(Debug, Clone)]
+pub(crate) enum TableArgument {
+    /// A table variable of the caller, and its table type.
+    Variable { table: Arc<TableDef>, of: Option<ObjectId> },
+    /// Rows a client sent.
+    Rows(Arc<TableRows>),
 }
 
 impl From<&Parameter> for Argument {
@@ -26,7 +39,8 @@ impl From<&Parameter> for Argument {
             sql_type: parameter.sql_type,
             output: parameter.output,
             target: None,
-            is_default: false,
+            table: parameter.rows.clone().map(TableArgument::Rows),
+            is_default: parameter.is_default,
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::batch::module::Module;
 use crate::instance::TEMPDB_ID;
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef};
+use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef, TriggerDef};
+use thawdb_query::compile::{ChangeAction, CursorRow, TriggerKinds, UserFunction, ViewText};
 use thawdb_query::compile::{CompileContext, Settings};
-use thawdb_query::compile::{CursorRow, UserFunction, ViewText};
 use thawdb_query::context::SessionInfo;
 use thawdb_query::phys::RowSource;
 use thawdb_tsql::ast::{CursorName, ObjectName};
@@ -37,6 +37,11 @@ impl CompileContext for CompileCx<'_> {
 
     fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {
         crate::session::rowset::source(self.session, name)
+    }
+
+    fn rowset_table(&self, name: &str) -> Option<Arc<TableDef>> {
+        let frame = self.session.frames.last()?;
+        frame.rowset_table.clone().filter(|_| name.eq_ignore_ascii_case("inserted") || name.eq_ignore_ascii_case("deleted"))
     }
 
     fn updated(&self, column: &str) -> Option<bool> {
@@ -87,6 +92,10 @@ impl CompileContext for CompileCx<'_> {
         self.session.frames.last()?.table_variables.get(&name.to_lowercase()).cloned()
     }
 
+    fn is_read_only(&self, name: &str) -> bool {
+        self.session.frames.last().is_some_and(|frame| frame.read_only_tables.contains(&name.to_lowercase()))
+    }
+
     fn identity_insert(&self, table: &TableDef) -> bool {
         self.session.options.identity_insert == Some((table.database, table.id))
     }
@@ -95,9 +104,30 @@ impl CompileContext for CompileCx<'_> {
         self.session.cursor_row(cursor, table)
     }
 
+    fn triggers(&self, database: DatabaseId, object: ObjectId, action: ChangeAction) -> TriggerKinds {
+        let Some(catalog) = self.session.definitions(database) else { return TriggerKinds::default() };
+        let mut kinds = TriggerKinds::default();
+        for trigger in catalog.triggers_of(object) {
+            let fires = trigger.trigger.is_some_and(|definition| !definition.disabled && fires_on(&definition, action));
+            let instead = trigger.trigger.is_some_and(|definition| definition.instead_of);
+            kinds.after |= fires && !instead;
+            kinds.instead |= fires && instead && !self.session.is_running(trigger.id);
+        }
+        kinds
+    }
+
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let open = self.session.storage_of(table.database).ok()?;
         open.counters.rows_at_most(table.id)
+    }
+}
+
+/// Whether a trigger is one of these statements'.
+pub(crate) fn fires_on(trigger: &TriggerDef, action: ChangeAction) -> bool {
+    match action {
+        ChangeAction::Insert => trigger.insert,
+        ChangeAction::Update => trigger.update,
+        ChangeAction::Delete => trigger.delete,
     }
 }
 
@@ -109,6 +139,16 @@ impl CompileCx<'_> {
 }
 
 impl SessionState {
+    /// Whether any trigger runs: plans then leave out what runs already.
+    pub(crate) fn in_trigger(&self) -> bool {
+        self.frames.iter().any(|frame| frame.is_trigger)
+    }
+
+    /// Whether a trigger runs, here or in a caller.
+    pub(crate) fn is_running(&self, trigger: ObjectId) -> bool {
+        self.frames.iter().any(|frame| frame.is_trigger && frame.module == trigger.0)
+    }
+
     /// The options that change what a text means.
     pub(crate) fn settings(&self) -> Settings {
         Settings {

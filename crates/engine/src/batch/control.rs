@@ -5,6 +5,7 @@ use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::format_message::format_message;
 use crate::batch::interpreter::Interpreter;
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::messages::message;
 use crate::rows;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use thawdb_query::compile::{bind_assignment, bind_scalar};
 use thawdb_query::exec::{eval_condition, eval_scalar};
 use thawdb_query::expr::Expr as BoundExpr;
 use thawdb_tsql::ast::{AssignOp, BinaryOp, Declaration, Expr, ExprKind, Ident, RaiseError, SetVariable, Throw, WaitFor, WaitForKind};
-use thawdb_types::{Scalar, SqlError, SqlType};
+use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
 
 /// Longest sleep between looks at the cancel mark.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
@@ -22,9 +23,13 @@ impl Interpreter<'_, '_> {
         bind_scalar(expr, &CompileCx { session: self.session, step: self.at }).map_err(Failure::compile)
     }
 
-    /// Whether a condition holds.
+    /// Whether the condition of the present step holds.
     pub(crate) fn condition(&mut self, expr: &Expr) -> Result<bool, Failure> {
+        if let Some([kept]) = self.kept_exprs() {
+            return Ok(self.kept_value(kept)? == Scalar::Bit(true));
+        }
         let bound = self.bind(expr)?;
+        self.keep_exprs([(0, bound.clone())]);
         self.transactional(|this| Ok(eval_condition(&bound, this.session)?))
     }
 
@@ -57,21 +62,44 @@ impl Interpreter<'_, '_> {
 
     /// DECLARE: the variables are there since the scope began; initial values are assigned each time it is reached.
     pub(crate) fn declare(&mut self, declarations: &[Declaration]) -> Result<(), Failure> {
+        let (mut assigned, mut only_values) = (Vec::new(), true);
         for declaration in declarations {
             if let Some(value) = &declaration.value {
-                self.assign(&declaration.variable.name, value)?;
+                assigned.push(self.assign(&declaration.variable.name, value)?);
+            } else if self.session.frame().position(&declaration.variable.name).is_none() {
+                // A table is made each time the statement is reached.
+                only_values = false;
+                self.declare_table_of_type(declaration)?;
             }
+        }
+        if only_values {
+            self.keep_exprs(assigned);
         }
         Ok(())
     }
 
-    fn assign(&mut self, name: &str, value: &Expr) -> Result<(), Failure> {
+    /// DECLARE @t of a table type; a cursor variable is none.
+    fn declare_table_of_type(&mut self, declaration: &Declaration) -> Result<(), Failure> {
+        let name = &declaration.variable.name;
+        let at = TypeUse::Parameter { ordinal: 1, name };
+        if declaration.data_type.name.name.is("cursor") {
+            return Ok(());
+        }
+        match meaning(self.session, &declaration.data_type, at, Collation::DEFAULT)? {
+            TypeMeaning::Table(of) => crate::ddl::temporary::declare_of_type(self, name, &of),
+            TypeMeaning::Value { .. } => Ok(()),
+        }
+    }
+
+    /// Assigns a value to a variable; its position and the value's expression come back.
+    fn assign(&mut self, name: &str, value: &Expr) -> Result<(usize, BoundExpr), Failure> {
         let position = self.session.frame().position(name);
         let position = position.ok_or_else(|| Failure::compile(message(137, &[&name])))?;
         let target = self.session.frame().variables[position].sql_type;
-        let value = self.assignment(value, target)?;
+        let bound = bind_assignment(value, target, &CompileCx { session: self.session, step: self.at }).map_err(Failure::compile)?;
+        let value = self.transactional(|this| Ok(eval_scalar(&bound, this.session)?))?;
         self.session.frame_mut().variables[position].value = value;
-        Ok(())
+        Ok((position, bound))
     }
 
     /// SET @v = value, SET @v += value.
@@ -79,16 +107,19 @@ impl Interpreter<'_, '_> {
         if node.property.is_some() {
             return Err(crate::messages::unsupported("SET @variable.property").into());
         }
-        match binary_of(node.op) {
-            None if self.set_cursor_variable(&node.variable, &node.value)? => {}
-            None => self.assign(&node.variable.name, &node.value)?,
+        let assigned = match binary_of(node.op) {
+            None if self.set_cursor_variable(&node.variable, &node.value)? => None,
+            None => Some(self.assign(&node.variable.name, &node.value)?),
             Some(op) => {
                 let span = node.value.span;
                 let left = Expr { kind: ExprKind::Variable(node.variable.clone()), span };
                 let right = Expr { kind: ExprKind::Paren(Box::new(node.value.clone())), span };
                 let kind = ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) };
-                self.assign(&node.variable.name, &Expr { kind, span })?;
+                Some(self.assign(&node.variable.name, &Expr { kind, span })?)
             }
+        };
+        if assigned.is_some() {
+            self.keep_exprs(assigned);
         }
         self.session.row_count = 1;
         self.session.last_error = 0;

@@ -8,18 +8,19 @@
 //! A scope begun is ended whatever happens in it: frame, temporary tables, SET options and database of the caller come
 //! back (`run_scope`).
 
-use crate::api::parameter::Parameter as ClientParameter;
+use crate::api::parameter::{Parameter as ClientParameter, TableRows};
 use crate::api::sink::EnvChange;
-use crate::batch::arguments::Argument;
+use crate::batch::arguments::{Argument, TableArgument};
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::{Failure, Fate};
 use crate::batch::function::TableReturn;
 use crate::batch::interpreter::{Interpreter, NESTING_MAX};
+use crate::batch::kept::{KeptRun, KeptRuns};
+use crate::batch::module::Module;
 use crate::batch::outbox::Outbox;
-use crate::batch::parsed::Parsed;
 use crate::batch::program::{Op, Program};
-use crate::ddl::columns::sql_type;
 use crate::ddl::names::shown;
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
 use crate::rows;
@@ -27,7 +28,7 @@ use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{ObjectDef, ObjectKind};
+use thawdb_catalog::{ObjectDef, ObjectKind, TableDef};
 use thawdb_tsql::ast::{
     Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter, Query, QueryBody, Stmt,
     StmtKind,
@@ -53,6 +54,8 @@ pub(crate) enum Caller {
 pub(crate) enum Source<'s> {
     /// A text yet to be parsed.
     Text(&'s str),
+    /// A prepared text that is ready: parsed, its variables in the frame.
+    Ready { text: &'s str, statements: &'s [Stmt], kept: &'s KeptRun },
     /// Statements of a module, in the module's database and under its options.
     Module {
         object: &'s ObjectDef,
@@ -123,6 +126,7 @@ pub(crate) fn run_scope(
     session.frames.push(frame);
     let outcome = match source {
         Source::Text(text) => run_text(session, out, text),
+        Source::Ready { text, statements, kept } => run_ready(session, out, text, statements, kept),
         Source::Module { .. } => run_statements(session, out, source),
     };
     let ended = crate::ddl::temporary::end_scope(session);
@@ -152,7 +156,13 @@ fn leave_scope(mut failure: Failure, caller: Caller) -> Failure {
 fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Result<Option<i32>, Failure> {
     let options = ParseOptions { quoted_identifier: session.options.quoted_identifier };
     let engine = session.engine.clone();
-    let parsed = engine.plans.texts.batch(text, &options);
+    let parsed = match engine.plans.texts.known(text, &options) {
+        Some(known) => known,
+        None => match crate::batch::simple::run(session, out, text) {
+            Some(outcome) => return outcome,
+            None => engine.plans.texts.batch(text, &options),
+        },
+    };
     let batch = &parsed.batch;
     if let Some((last, earlier)) = batch.errors.split_last() {
         if !session.frame().guarded {
@@ -163,7 +173,7 @@ fn run_text(session: &mut SessionState, out: &mut Outbox<'_>, text: &str) -> Res
     if session.options.parse_only && !matches!(batch.statements.first().map(|s| &s.kind), Some(StmtKind::SetOption(_))) {
         return Ok(None);
     }
-    run_program(session, out, text, &batch.statements, Some(&parsed))
+    run_program(session, out, text, &batch.statements, &parsed.kept)
 }
 
 fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Source<'_>) -> Result<Option<i32>, Failure> {
@@ -179,13 +189,25 @@ fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Sour
         session.options.xact_abort = true;
     }
     if let Some(returns) = returns {
-        returns.begin(&mut Interpreter { session, out, text: &object.definition, parsed: None, at: 0, guarded: true })?;
+        returns.begin(&mut Interpreter { session, out, text: &object.definition, kept: None, at: 0, guarded: true })?;
     }
-    let status = run_program(session, out, &object.definition, statements, None)?;
+    let module = Module::of(object);
+    let status = run_program(session, out, &object.definition, statements, module.kept())?;
     if let Some(returns) = returns {
         returns.end(session)?;
     }
     Ok(status)
+}
+
+fn run_ready(
+    session: &mut SessionState,
+    out: &mut Outbox<'_>,
+    text: &str,
+    statements: &[Stmt],
+    kept: &KeptRun,
+) -> Result<Option<i32>, Failure> {
+    let program = Program::new(statements).map_err(Failure::compile)?;
+    Interpreter { session, out, text, kept: Some(kept), at: 0, guarded: false }.run(&program)
 }
 
 fn run_program(
@@ -193,15 +215,16 @@ fn run_program(
     out: &mut Outbox<'_>,
     text: &str,
     statements: &[Stmt],
-    parsed: Option<&Parsed>,
+    kept: &KeptRuns,
 ) -> Result<Option<i32>, Failure> {
     let program = Program::new(statements).map_err(Failure::compile)?;
     declare_all(session, &program).map_err(Failure::compile)?;
-    Interpreter { session, out, text, parsed, at: 0, guarded: false }.run(&program)
+    let kept = kept.run(session, program.steps.len());
+    Interpreter { session, out, text, kept: Some(&kept), at: 0, guarded: false }.run(&program)
 }
 
 /// Declares every variable of a program, each from its own step on: 134 for one declared twice.
-fn declare_all(session: &mut SessionState, program: &Program<'_>) -> Result<(), SqlError> {
+pub(crate) fn declare_all(session: &mut SessionState, program: &Program<'_>) -> Result<(), SqlError> {
     for (at, step) in program.steps.iter().enumerate() {
         let Op::Statement(statement) = step.op else { continue };
         let StmtKind::Declare(declarations) = &statement.kind else { continue };
@@ -214,8 +237,10 @@ fn declare_all(session: &mut SessionState, program: &Program<'_>) -> Result<(), 
                 session.frame_mut().cursors.insert(name.to_lowercase(), None);
                 continue;
             }
-            let sql_type = sql_type(&declaration.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
-            session.frame_mut().declare(name, sql_type, at);
+            let at_place = TypeUse::Parameter { ordinal, name };
+            if let TypeMeaning::Value { sql_type, .. } = meaning(session, &declaration.data_type, at_place, Collation::DEFAULT)? {
+                session.frame_mut().declare(name, sql_type, at);
+            }
         }
     }
     Ok(())
@@ -251,8 +276,14 @@ impl Interpreter<'_, '_> {
                     sql_type: SqlType::Int,
                     output: false,
                     target: None,
+                    table: None,
                     is_default: true,
                 });
+                continue;
+            }
+            if let Some(table) = self.table_argument(&argument.value.kind) {
+                let (value, sql_type) = (Scalar::Null, SqlType::Int);
+                arguments.push(Argument { name, value, sql_type, output: false, target: None, table: Some(table), is_default: false });
                 continue;
             }
             let (value, sql_type) = self.value(&argument.value)?;
@@ -261,9 +292,17 @@ impl Interpreter<'_, '_> {
                 _ if argument.output => return Err(message(179, &[]).into()),
                 _ => None,
             };
-            arguments.push(Argument { name, value, sql_type, output: argument.output, target, is_default: false });
+            arguments.push(Argument { name, value, sql_type, output: argument.output, target, table: None, is_default: false });
         }
         Ok(arguments)
+    }
+
+    /// The table variable that an argument is, if it is one.
+    fn table_argument(&self, value: &ExprKind) -> Option<TableArgument> {
+        let ExprKind::Variable(variable) = value else { return None };
+        let (frame, name) = (self.session.frame(), variable.name.to_lowercase());
+        let table = frame.table_variables.get(&name)?.clone();
+        Some(TableArgument::Variable { table, of: frame.table_types.get(&name).copied() })
     }
 
     /// EXEC procedure.
@@ -423,12 +462,26 @@ pub(crate) fn bind_declared(
     let mut outputs = Vec::new();
     for (position, parameter) in declared.iter().enumerate() {
         let name = &parameter.variable.name;
-        if parameter.read_only || parameter.varying {
-            return Err(unsupported_option("table-valued or cursor parameter"));
+        if parameter.varying {
+            return Err(unsupported_option("cursor parameter"));
         }
         let ordinal = i32::try_from(position + 1).unwrap_or(i32::MAX);
-        let to = sql_type(&parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
         let argument = given[position].map(|at| &arguments[at]).filter(|argument| !argument.is_default);
+        let to = match meaning(session, &parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)? {
+            TypeMeaning::Value { sql_type, .. } => sql_type,
+            TypeMeaning::Table(of) => {
+                if !parameter.read_only {
+                    return Err(message(352, &[name]));
+                }
+                bind_table(session, frame, name, &of, argument)?;
+                // Positions of the others stay those of their declarations.
+                frame.variables.push(Variable { name: String::new(), sql_type: SqlType::Int, value: Scalar::Null, declared_at: 0 });
+                continue;
+            }
+        };
+        if let Some(TableArgument::Variable { of, .. }) = argument.and_then(|argument| argument.table.as_ref()) {
+            return Err(message(206, &[&type_name(session, *of), &to.base_name()]));
+        }
         let value = match argument {
             None => default_of(session, parameter.default.as_ref(), &to)?.ok_or_else(|| by.missing(name))?,
             Some(argument) if argument.output && !parameter.output => return Err(message(8162, &[name])),
@@ -440,6 +493,51 @@ pub(crate) fn bind_declared(
         }
     }
     Ok(outputs)
+}
+
+/// Puts a table into a table-valued parameter: the caller's variable itself, rows a client sent, or none.
+fn bind_table(
+    session: &mut SessionState,
+    frame: &mut Frame,
+    name: &str,
+    of: &Arc<ObjectDef>,
+    argument: Option<&Argument>,
+) -> Result<(), SqlError> {
+    let key = name.to_lowercase();
+    let table = match argument.map(|argument| (argument, argument.table.as_ref())) {
+        Some((_, Some(TableArgument::Variable { table, of: Some(given) }))) if *given == of.id => {
+            frame.borrowed_tables.insert(key.clone());
+            table.clone()
+        }
+        Some((_, Some(TableArgument::Variable { of: given, .. }))) => {
+            return Err(message(206, &[&type_name(session, *given), &of.name]));
+        }
+        Some((_, Some(TableArgument::Rows(rows)))) => make_filled(session, of, name, rows)?,
+        Some((argument, None)) => return Err(message(206, &[&argument.sql_type.base_name(), &of.name])),
+        None => make_filled(session, of, name, &TableRows::default())?,
+    };
+    frame.read_only_tables.insert(key.clone());
+    frame.table_types.insert(key.clone(), of.id);
+    frame.table_variables.insert(key, table);
+    Ok(())
+}
+
+/// A table variable with these rows: a statement of its own, so that the first one of the scope cannot take it back.
+fn make_filled(session: &mut SessionState, of: &Arc<ObjectDef>, name: &str, rows: &TableRows) -> Result<Arc<TableDef>, SqlError> {
+    let mark = session.begin_statement();
+    let made = crate::ddl::user_type::make_table(session, of, name)
+        .and_then(|table| crate::batch::table_rows::fill(session, &table, rows).map(|()| table))
+        .and_then(|table| session.end_statement().map(|()| table));
+    if made.is_err() {
+        session.undo_statement(&mark)?;
+    }
+    made
+}
+
+/// What messages call a table's type.
+fn type_name(session: &SessionState, of: Option<thawdb_catalog::ObjectId>) -> String {
+    let known = of.and_then(|id| session.definitions(session.database.id)?.objects.get(&id.0).map(|object| object.name.clone()));
+    known.unwrap_or_else(|| "table".to_owned())
 }
 
 /// The value of a parameter's default, a constant; `None` if it has none.

@@ -15,11 +15,11 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::batch::module::Module;
 use crate::batch::outbox::Outbox;
-use crate::ddl::columns::sql_type;
 use crate::messages::message;
 use crate::session::frame::{Frame, Variable};
 use crate::session::rowset::Rowset;
 use crate::session::state::SessionState;
+use crate::session::temporary::VARIABLES_ID;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind};
 use thawdb_query::compile::{UserFunction, UserFunctionKind, UserParameter, compile};
@@ -27,7 +27,7 @@ use thawdb_query::context::{SessionInfo, StatementHost};
 use thawdb_query::exec;
 use thawdb_query::phys::{OutputColumn, RowSource};
 use thawdb_tsql::ast::{CreateFunction, DeclareTable, FunctionBody, FunctionReturns, Parameter, Stmt};
-use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
+use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// Where a table-valued function's rows wait for whoever asked.
 const RESULT: &str = "\u{1}result";
@@ -39,7 +39,9 @@ pub(crate) fn described(database: DatabaseId, object: &Arc<ObjectDef>) -> Result
     }
     let module = Module::of(object);
     let node = module.function()?;
-    let parameters = node.parameters.iter().map(parameter).collect::<Result<Vec<_>, _>>()?;
+    // What a scalar function returns comes before its parameters.
+    let first = object.parameters.len().saturating_sub(node.parameters.len());
+    let parameters = node.parameters.iter().zip(&object.parameters[first..]).map(parameter).collect();
     let kind = match &node.body {
         FunctionBody::Query(query) => UserFunctionKind::Inline(Arc::new((**query).clone())),
         _ if object.kind == ObjectKind::TableFunction => {
@@ -57,10 +59,9 @@ pub(crate) fn described(database: DatabaseId, object: &Arc<ObjectDef>) -> Result
     Ok(Some(UserFunction { id: object.id, parameters, kind }))
 }
 
-fn parameter(declared: &Parameter) -> Result<UserParameter, SqlError> {
-    let name = &declared.variable.name;
-    let sql_type = sql_type(&declared.data_type, TypeUse::Parameter { ordinal: 1, name }, Collation::DEFAULT)?;
-    Ok(UserParameter { name: name.clone(), sql_type, default: declared.default.clone() })
+fn parameter((declared, kept): (&Parameter, &thawdb_catalog::ParameterDef)) -> UserParameter {
+    let (name, table) = (kept.name.clone(), kept.table_type.is_some());
+    UserParameter { name, sql_type: kept.sql_type, default: declared.default.clone(), table }
 }
 
 fn returned_type(object: &ObjectDef) -> SqlType {
@@ -111,7 +112,7 @@ pub(crate) fn call_scalar(
         return Ok(Scalar::Null);
     }
     let returns = returned_type(&object);
-    let mut frame = frame_of(&object, &object.parameters[1..], arguments);
+    let mut frame = frame_of(session, &object, &object.parameters[1..], arguments);
     frame.returns = Some(returns);
     let module = Module::of(&object);
     let frame = run_function(session, database, &object, module.function()?, frame, None)?;
@@ -128,14 +129,25 @@ pub(crate) fn rows_of(
     let object = find(session, database, function)?;
     let module = Module::of(&object);
     let node = module.function()?;
-    let frame = frame_of(&object, &object.parameters, arguments.to_vec());
+    let frame = frame_of(session, &object, &object.parameters, arguments.to_vec());
     let mut frame = run_function(session, database, &object, node, frame, module.returns())?;
     let rowset = frame.rowsets.remove(RESULT).unwrap_or_default();
     Ok(Arc::unwrap_or_clone(rowset).rows)
 }
 
-fn frame_of(object: &ObjectDef, parameters: &[thawdb_catalog::ParameterDef], arguments: Vec<Scalar>) -> Frame {
-    let variables = parameters.iter().zip(arguments);
+fn frame_of(session: &SessionState, object: &ObjectDef, parameters: &[thawdb_catalog::ParameterDef], arguments: Vec<Scalar>) -> Frame {
+    let mut tables = Frame::default();
+    for (parameter, value) in parameters.iter().zip(&arguments) {
+        let (Some(of), Some(id)) = (parameter.table_type, value.as_i64()) else { continue };
+        let id = ObjectId(i32::try_from(id).unwrap_or(0));
+        let Some(table) = session.table(VARIABLES_ID, id) else { continue };
+        let name = parameter.name.to_lowercase();
+        tables.table_types.insert(name.clone(), of);
+        tables.borrowed_tables.insert(name.clone());
+        tables.read_only_tables.insert(name.clone());
+        tables.table_variables.insert(name, table);
+    }
+    let variables = parameters.iter().zip(arguments).filter(|(parameter, _)| parameter.table_type.is_none());
     let variable = |(p, value): (&thawdb_catalog::ParameterDef, Scalar)| Variable {
         name: p.name.clone(),
         sql_type: p.sql_type,
@@ -147,7 +159,7 @@ fn frame_of(object: &ObjectDef, parameters: &[thawdb_catalog::ParameterDef], arg
         guarded: true,
         procedure: Some(object.name.clone()),
         module: object.id.0,
-        ..Frame::default()
+        ..tables
     }
 }
 

@@ -12,8 +12,9 @@
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::{Interpreter, NESTING_MAX};
+use crate::batch::trigger::ChangeKind;
 use crate::messages::message;
-use crate::session::changes::Watch;
+use crate::session::changes::{ChangedRows, Watch};
 use crate::session::frame::Frame;
 use crate::session::rowset::Rowset;
 use std::ops::Bound;
@@ -45,25 +46,37 @@ impl Interpreter<'_, '_> {
     /// Keeps the FOREIGN KEYs around a changed table.
     pub(crate) fn keep_foreign_keys(&mut self, statement: &str, watch: &Watch) -> Result<(), Failure> {
         self.session.views.lock().clear();
-        for constraint in &watch.related.foreign_keys {
-            self.check_references(statement, watch, constraint)?;
-        }
-        if !watch.old.rows.is_empty() {
-            for constraint in &watch.related.referenced_by {
-                self.follow_referring(statement, watch, constraint)?;
+        for kind in ChangeKind::ALL {
+            let changed = watch.changed(kind);
+            if changed.is_empty() {
+                continue;
+            }
+            for constraint in &watch.related.foreign_keys {
+                self.check_references(statement, watch, changed, constraint)?;
+            }
+            if !changed.old.rows.is_empty() {
+                for constraint in &watch.related.referenced_by {
+                    self.follow_referring(statement, watch, changed, constraint)?;
+                }
             }
         }
         Ok(())
     }
 
     /// Every new row's key must be there.
-    fn check_references(&mut self, statement: &str, watch: &Watch, constraint: &ConstraintDef) -> Result<(), Failure> {
+    fn check_references(
+        &mut self,
+        statement: &str,
+        watch: &Watch,
+        changed: &ChangedRows,
+        constraint: &ConstraintDef,
+    ) -> Result<(), Failure> {
         let key = constraint.foreign_key.as_ref().expect("related as a foreign key");
         let own = positions(&watch.table, &key.columns);
         let Some(parent) = self.session.table(watch.table.database, key.referenced) else { return Ok(()) };
-        for (at, row) in watch.new.rows.iter().enumerate() {
+        for (at, row) in changed.new.rows.iter().enumerate() {
             let values: Vec<Scalar> = own.iter().map(|position| row[*position].clone()).collect();
-            let unchanged = watch.old.rows.get(at).is_some_and(|old| own.iter().zip(&values).all(|(p, v)| old[*p] == *v));
+            let unchanged = changed.old.rows.get(at).is_some_and(|old| own.iter().zip(&values).all(|(p, v)| old[*p] == *v));
             if unchanged || values.iter().any(Scalar::is_null) {
                 continue;
             }
@@ -101,12 +114,18 @@ impl Interpreter<'_, '_> {
     }
 
     /// Rows that refer to keys which are gone.
-    fn follow_referring(&mut self, statement: &str, watch: &Watch, constraint: &ConstraintDef) -> Result<(), Failure> {
+    fn follow_referring(
+        &mut self,
+        statement: &str,
+        watch: &Watch,
+        changed: &ChangedRows,
+        constraint: &ConstraintDef,
+    ) -> Result<(), Failure> {
         let key = constraint.foreign_key.as_ref().expect("related as a foreign key");
         let Some(child) = self.session.table(watch.table.database, constraint.table) else { return Ok(()) };
         let referenced = positions(&watch.table, &key.referenced_columns);
-        let updated = !watch.new.rows.is_empty();
-        let gone = gone_keys(watch, &referenced, updated);
+        let updated = !changed.new.rows.is_empty();
+        let gone = gone_keys(&watch.table, changed, &referenced, updated);
         if gone.rows.is_empty() {
             return Ok(());
         }
@@ -213,22 +232,22 @@ fn single<'t>(table: &'t TableDef, columns: &[thawdb_catalog::ColumnId]) -> Opti
 }
 
 /// The keys that rows no longer have: columns `o0..` with the old values, and of an update `n0..` with the new.
-fn gone_keys(watch: &Watch, referenced: &[usize], updated: bool) -> Rowset {
+fn gone_keys(table: &TableDef, changed: &ChangedRows, referenced: &[usize], updated: bool) -> Rowset {
     let column = |prefix: &str, at: usize| {
-        let of = &watch.table.columns[referenced[at]];
+        let of = &table.columns[referenced[at]];
         OutputColumn { name: format!("{prefix}{at}"), sql_type: of.sql_type, nullable: true, identity: false }
     };
     let mut gone = Rowset { columns: (0..referenced.len()).map(|at| column("o", at)).collect(), rows: Vec::new() };
     if updated {
         gone.columns.extend((0..referenced.len()).map(|at| column("n", at)));
     }
-    for (at, old) in watch.old.rows.iter().enumerate() {
+    for (at, old) in changed.old.rows.iter().enumerate() {
         let mut row: Vec<Scalar> = referenced.iter().map(|position| old[*position].clone()).collect();
         if row.iter().any(Scalar::is_null) {
             continue;
         }
         if updated {
-            let new = &watch.new.rows[at];
+            let new = &changed.new.rows[at];
             if referenced.iter().all(|position| old[*position] == new[*position]) {
                 continue;
             }

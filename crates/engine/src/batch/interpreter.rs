@@ -13,8 +13,8 @@
 
 use crate::api::sink::{EnvChange, StatementKind};
 use crate::batch::failure::{Failure, Fate};
+use crate::batch::kept::KeptRun;
 use crate::batch::outbox::Outbox;
-use crate::batch::parsed::Parsed;
 use crate::batch::program::{Op, Program, Step};
 use crate::messages::message;
 use crate::session::state::SessionState;
@@ -30,8 +30,8 @@ pub(crate) struct Interpreter<'a, 's> {
     pub(crate) out: &'a mut Outbox<'s>,
     /// The text the statements were parsed from.
     pub(crate) text: &'a str,
-    /// The text parsed, with the plans kept beside it; none for a module's.
-    pub(crate) parsed: Option<&'a Parsed>,
+    /// What earlier runs of the text have led to, if that is kept.
+    pub(crate) kept: Option<&'a KeptRun>,
     /// Where the program is.
     pub(crate) at: usize,
     /// Whether a TRY around the present step, here or in a caller, would catch an error.
@@ -72,7 +72,11 @@ impl Interpreter<'_, '_> {
 
     fn step(&mut self, step: &Step<'_>) -> Result<Next, Failure> {
         match step.op {
-            Op::Statement(statement) => self.statement(statement).map(|()| Next::On),
+            Op::Statement(statement) => match self.kept_exprs() {
+                Some(exprs) => self.run_kept(statement, exprs),
+                None => self.statement(statement),
+            }
+            .map(|()| Next::On),
             Op::Branch { condition, otherwise } => {
                 let holds = self.condition(condition)?;
                 self.session.row_count = 0;
@@ -298,6 +302,7 @@ fn command_of(kind: &StmtKind) -> &'static str {
         StmtKind::Insert(_) => "INSERT",
         StmtKind::Update(_) => "UPDATE",
         StmtKind::Delete(_) => "DELETE",
+        StmtKind::Merge(_) => "MERGE",
         StmtKind::BulkInsert(_) | StmtKind::InsertBulk(_) => "BULK INSERT",
         StmtKind::TruncateTable(_) => "TRUNCATE TABLE",
         StmtKind::CreateTable(_) => "CREATE TABLE",

@@ -14,6 +14,7 @@ use crate::batch::arguments::Argument;
 use crate::batch::execute::{Caller, Declared, Source, bind_declared, run_scope};
 use crate::batch::failure::Failure;
 use crate::batch::function::TableReturn;
+use crate::batch::kept::KeptRuns;
 use crate::batch::outbox::Outbox;
 use crate::ddl::names::{DEFAULT_SCHEMA, database_of};
 use crate::instance::MASTER_ID;
@@ -34,6 +35,7 @@ use thawdb_types::SqlError;
 pub(crate) struct Module {
     batch: Batch,
     returns: Option<TableReturn>,
+    kept: KeptRuns,
 }
 
 impl Module {
@@ -46,7 +48,7 @@ impl Module {
                 Some(StmtKind::CreateFunction(node)) => TableReturn::of(node),
                 _ => None,
             };
-            Arc::new(Self { batch, returns })
+            Arc::new(Self { batch, returns, kept: KeptRuns::default() })
         };
         let parsed = object.parsed.get_or_init(parse).clone();
         parsed.downcast().expect("only this function fills the slot of a module")
@@ -79,6 +81,11 @@ impl Module {
             StmtKind::CreateFunction(node) => Ok(node),
             other => Err(internal(format!("a function was expected, not {other:?}"))),
         }
+    }
+
+    /// What its runs have led to.
+    pub(crate) fn kept(&self) -> &KeptRuns {
+        &self.kept
     }
 
     /// The table variable it returns, if it is a function with one.

@@ -89,6 +89,16 @@ impl<'s> Outbox<'s> {
         self.check(outcome)
     }
 
+    /// One row of the result set, by its values.
+    pub(crate) fn row(&mut self, columns: &[OutputColumn], values: &[Scalar]) -> Result<(), SqlError> {
+        if let Some(rowset) = self.capture.as_mut().and_then(|capture| capture.rowsets.last_mut()) {
+            rowset.rows.push(values.to_vec());
+            return Ok(());
+        }
+        let outcome = self.sink.row(columns, values);
+        self.check(outcome)
+    }
+
     pub(crate) fn message(&mut self, message: &SqlError) {
         self.flush();
         self.sink.message(message);

@@ -1,106 +1,42 @@
-//! Texts parsed once: their trees, and the plans of their statements at hand without a key being made.
+//! Texts parsed once: their trees, and beside each what running it has led to.
 //!
 //! ```text
-//! text ─► ParsedTexts ─► Parsed { tree, plans: (statement, situation) ─► plan }   hit: compare, no copy, no hash of types
+//! text ─► ParsedTexts ─► Parsed { tree, kept: KeptRuns }   hit: the plan of a step by its number
 //!                                     └ miss ─► PlanCache, by text, for statements that occur in other texts too
 //! ```
-//! Invariants: 1. a tree given out is what the parser made of this very text under this setting of QUOTED_IDENTIFIER.
-//! 2. A plan is given out only in the situation it was made in, and only if its catalogs are unchanged
-//! ([`Parsed::plan`]). Bounded in texts and in plans a text; texts with errors or longer than [`TEXT_BYTES_MAX`] are
-//! not kept.
+//! Invariant: a tree given out is what the parser made of this very text under this setting of QUOTED_IDENTIFIER.
+//! Bounded in texts; texts with errors or longer than [`TEXT_BYTES_MAX`] are not kept.
 //!
-//! Locks: PARSED_TEXTS and PARSED_PLANS (rank 5), each for a look or a change.
+//! Lock: PARSED_TEXTS (rank 5), for a look or a change.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
-use thawdb_catalog::{DatabaseId, ObjectId};
+use std::sync::{Arc, OnceLock};
 use thawdb_observe::sync::{LockClass, Mutex};
-use thawdb_query::compile::{Compiled, Settings};
 use thawdb_tsql::ast::Parameter;
 use thawdb_tsql::{Batch, ParseOptions, SyntaxError, parse_batch, parse_parameter_list};
-use thawdb_types::SqlType;
 
-use crate::session::frame::Variable;
+use crate::batch::kept::KeptRuns;
 
 static PARSED_TEXTS: LockClass = LockClass::new("PARSED_TEXTS", 5);
-static PARSED_PLANS: LockClass = LockClass::new("PARSED_PLANS", 5);
 
 /// Texts kept a shard: 2,048 in all, at about 4 KiB a tree.
 const ENTRIES_MAX: usize = 128;
 const SHARD_COUNT: usize = 16;
 /// Longer texts are loads of literals or scripts, seldom said twice.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
-/// Plans kept beside a text: its statements, in the few situations clients have.
-const PLANS_MAX: usize = 64;
-
-/// Everything besides text and catalogs that decides what a statement compiles to.
-#[derive(Clone, Copy)]
-pub(crate) struct Situation<'a> {
-    pub(crate) database: DatabaseId,
-    pub(crate) settings: Settings,
-    pub(crate) identity_insert: Option<(DatabaseId, ObjectId)>,
-    /// Those declared before the statement.
-    pub(crate) variables: &'a [Variable],
-    pub(crate) at: usize,
-}
-
-struct Recent {
-    /// Where the statement begins in the text.
-    start: u32,
-    database: DatabaseId,
-    settings: Settings,
-    identity_insert: Option<(DatabaseId, ObjectId)>,
-    variables: Vec<(String, SqlType)>,
-    plan: Arc<Compiled>,
-}
-
-impl Situation<'_> {
-    fn declared(&self) -> impl Iterator<Item = &Variable> {
-        self.variables.iter().filter(|variable| variable.declared_at <= self.at)
-    }
-
-    fn is_of(&self, kept: &Recent) -> bool {
-        self.database == kept.database
-            && self.settings == kept.settings
-            && self.identity_insert == kept.identity_insert
-            && self.declared().count() == kept.variables.len()
-            && self.declared().zip(&kept.variables).all(|(now, then)| now.sql_type == then.1 && now.name == then.0)
-    }
-}
 
 /// A text and what was made of it.
 pub(crate) struct Parsed {
     pub(crate) batch: Batch,
-    plans: Mutex<Vec<Recent>>,
+    pub(crate) kept: KeptRuns,
+    /// Of a template: whether texts may be run by it (`batch::simple`).
+    pub(crate) simple: OnceLock<bool>,
 }
 
 impl Parsed {
     fn new(text: &str, options: &ParseOptions) -> Self {
-        Self { batch: parse_batch(text, options), plans: Mutex::new(&PARSED_PLANS, Vec::new()) }
-    }
-
-    /// The plan of the statement at `start`, if it is still true under the catalogs whose versions `version` tells.
-    pub(crate) fn plan(&self, start: u32, situation: &Situation<'_>, version: impl Fn(DatabaseId) -> Option<u64>) -> Option<Arc<Compiled>> {
-        let plan = self.plans.lock().iter().find(|kept| kept.start == start && situation.is_of(kept))?.plan.clone();
-        plan.dependencies.iter().all(|d| version(d.database) == Some(d.catalog_version)).then_some(plan)
-    }
-
-    /// Keeps a plan beside the text.
-    pub(crate) fn keep(&self, start: u32, situation: &Situation<'_>, plan: Arc<Compiled>) {
-        let mut plans = self.plans.lock();
-        plans.retain(|kept| kept.start != start || !situation.is_of(kept));
-        if plans.len() >= PLANS_MAX {
-            plans.clear();
-        }
-        plans.push(Recent {
-            start,
-            database: situation.database,
-            settings: situation.settings,
-            identity_insert: situation.identity_insert,
-            variables: situation.declared().map(|v| (v.name.clone(), v.sql_type)).collect(),
-            plan,
-        });
+        Self { batch: parse_batch(text, options), kept: KeptRuns::default(), simple: OnceLock::new() }
     }
 }
 
@@ -183,6 +119,11 @@ fn hash_of(text: &str, quoted_identifier: bool) -> u64 {
 impl ParsedTexts {
     pub(crate) fn new() -> Self {
         Self { batches: Kept::new(), parameters: Kept::new() }
+    }
+
+    /// The tree of a batch that was made before.
+    pub(crate) fn known(&self, text: &str, options: &ParseOptions) -> Option<Arc<Parsed>> {
+        self.batches.get(hash_of(text, options.quoted_identifier), text, options.quoted_identifier)
     }
 
     /// The tree of a batch; one with errors is made anew each time.

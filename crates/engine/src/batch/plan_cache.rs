@@ -9,6 +9,7 @@ use crate::batch::parsed::ParsedTexts;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use thawdb_catalog::{DatabaseId, ObjectId};
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_query::compile::{Compiled, Settings};
@@ -39,6 +40,20 @@ pub(crate) struct PlanKey {
 struct Entry {
     plan: Arc<Compiled>,
     used: u64,
+    number: u64,
+    made: i64,
+}
+
+/// A plan as views show it.
+pub(crate) struct ShownPlan {
+    /// A number no other plan of this process has.
+    pub(crate) number: u64,
+    /// When it was made, 1/300 s since 1900-01-01.
+    pub(crate) made: i64,
+    /// The shard it is in.
+    pub(crate) bucket: usize,
+    pub(crate) key: PlanKey,
+    pub(crate) plan: Arc<Compiled>,
 }
 
 #[derive(Default)]
@@ -52,6 +67,9 @@ struct Shard {
 /// The plans of an instance.
 pub(crate) struct PlanCache {
     shards: Vec<Mutex<Shard>>,
+    number_next: AtomicU64,
+    /// Rises when all plans are forgotten: what was kept elsewhere is forgotten with them.
+    generation: AtomicU64,
     /// Trees of texts, and plans beside them.
     pub(crate) texts: ParsedTexts,
 }
@@ -65,7 +83,7 @@ fn hash_of(key: &PlanKey) -> u64 {
 impl PlanCache {
     pub(crate) fn new() -> Self {
         let shards = (0..SHARD_COUNT).map(|_| Mutex::new(&PLAN_CACHE, Shard::default())).collect();
-        Self { shards, texts: ParsedTexts::new() }
+        Self { shards, number_next: AtomicU64::new(1), generation: AtomicU64::new(0), texts: ParsedTexts::new() }
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
@@ -89,8 +107,8 @@ impl PlanCache {
         Some(entry.plan.clone())
     }
 
-    /// Keeps a plan.
-    pub(crate) fn put(&self, key: PlanKey, plan: Arc<Compiled>) {
+    /// Keeps a plan made at this moment.
+    pub(crate) fn put(&self, key: PlanKey, plan: Arc<Compiled>, made: i64) {
         if key.text.len() > TEXT_BYTES_MAX {
             return;
         }
@@ -105,12 +123,35 @@ impl PlanCache {
         let before = bucket.len();
         bucket.retain(|(kept, _)| *kept != key);
         let removed = before - bucket.len();
-        bucket.push((key, Entry { plan, used }));
+        // Relaxed: only uniqueness matters.
+        let number = self.number_next.fetch_add(1, Ordering::Relaxed);
+        bucket.push((key, Entry { plan, used, number, made }));
         shard.count = shard.count + 1 - removed;
+    }
+
+    /// Every plan, by number.
+    pub(crate) fn shown(&self) -> Vec<ShownPlan> {
+        let mut all = Vec::new();
+        for (bucket, shard) in self.shards.iter().enumerate() {
+            let shown = |(key, entry): &(PlanKey, Entry)| {
+                let (key, plan) = (key.clone(), entry.plan.clone());
+                ShownPlan { number: entry.number, made: entry.made, bucket, key, plan }
+            };
+            all.extend(shard.lock().plans.values().flatten().map(shown));
+        }
+        all.sort_by_key(|plan| plan.number);
+        all
+    }
+
+    /// How often all plans were forgotten.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
     }
 
     /// Forgets all plans (DBCC FREEPROCCACHE).
     pub(crate) fn clear(&self) {
+        // Relaxed: a statement that runs meanwhile uses what it found.
+        self.generation.fetch_add(1, Ordering::Relaxed);
         self.shards.iter().for_each(|shard| *shard.lock() = Shard::default());
         self.texts.clear();
     }

@@ -1,4 +1,4 @@
-//! Statements that a plan runs: SELECT, INSERT, UPDATE, DELETE.
+//! Statements that a plan runs: SELECT, INSERT, UPDATE, DELETE, MERGE.
 //!
 //! ```text
 //! cached plan or compile ─► lock its tables ─► still the same definitions? ─ no ─► compile again
@@ -12,7 +12,7 @@ use crate::api::sink::StatementKind;
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::batch::parsed::Situation;
+use crate::batch::kept::KeptRun;
 use crate::batch::plan_cache::PlanKey;
 use crate::batch::trigger::ChangeKind;
 use crate::instance::TEMPDB_ID;
@@ -20,32 +20,50 @@ use crate::session::changes::Watch;
 use crate::session::temporary::VARIABLES_ID;
 use std::sync::Arc;
 use thawdb_catalog::{LockEscalation, ObjectId, TableDef};
-use thawdb_query::compile::{Compiled, CompiledKind, Dependency, compile, insert_all};
+use thawdb_query::compile::{ChangeAction, Compiled, CompiledKind, Dependency, compile, insert_all};
 use thawdb_query::exec::{self, BulkInsert, BulkTarget};
-use thawdb_query::phys::{Node, NodeKind};
+use thawdb_query::phys::{MergeStep, Node, NodeKind};
+use thawdb_query::usage::PlanRun;
 use thawdb_storage::locks::LockMode;
-use thawdb_tsql::ast::{Expr, ExprKind, Stmt, StmtKind};
+use thawdb_tsql::ast::{Expr, ExprKind, QueryHint, Stmt, StmtKind};
 
 /// Definitions may change again and again while a statement waits; after so many it gives up with the last plan's error.
 const COMPILES_MAX: usize = 20;
 
-impl Interpreter<'_, '_> {
+impl<'a> Interpreter<'a, '_> {
     /// Runs a query or a statement that changes rows.
     pub(crate) fn data_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
         if self.session.options.shows_plan() {
             let plan = self.compiled(statement)?;
             return self.show_plan(statement, &plan);
         }
-        self.transactional(|this| {
+        let start_ns = self.session.engine.config.env.clock.monotonic_ns();
+        let kept = self.kept_plan(statement);
+        if let Some(plan) = &kept
+            && self.point_read(plan)?
+        {
+            self.note_run(plan, start_ns);
+            return Ok(());
+        }
+        let plan = self.transactional(|this| {
             let watch = this.stopwatch();
-            let plan = this.plan_and_lock(statement)?;
+            let plan = this.plan_and_lock(statement, kept)?;
             this.tell_compile_time(watch);
             let watch = this.stopwatch();
             this.run_plan(&plan, at_cursor(statement))?;
             this.tell_reads();
             this.tell_execution_time(watch);
-            Ok(())
-        })
+            Ok(plan)
+        })?;
+        self.note_run(&plan, start_ns);
+        Ok(())
+    }
+
+    /// Counts a run of a plan that has just ended, for sys.dm_exec_query_stats.
+    fn note_run(&self, plan: &Compiled, start_ns: u64) {
+        let elapsed_ns = self.session.engine.config.env.clock.monotonic_ns().saturating_sub(start_ns);
+        let rows = self.session.row_count.cast_unsigned();
+        plan.usage.note(PlanRun { at: self.session.call_start, elapsed_ns, rows });
     }
 
     fn plan_key(&self, statement: &Stmt) -> PlanKey {
@@ -61,30 +79,36 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    fn situation(&self) -> Situation<'_> {
-        Situation {
-            database: self.session.database.id,
-            settings: self.session.settings(),
-            identity_insert: self.session.options.identity_insert,
-            variables: &self.session.frame().variables,
-            at: self.at,
-        }
+    /// What is kept of earlier runs in the present situation, where plans are shared at all: temporary tables of one session
+    /// mean nothing to another, nor do views of it, nor the row a cursor stands on.
+    fn shared_run(&self, statement: &Stmt) -> Option<&'a KeptRun> {
+        self.kept.filter(|kept| self.shares_plans(statement) && kept.is_of(self.session))
     }
 
-    fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
-        // Temporary tables of one session mean nothing to another, nor do views of it: their plans are not shared.
+    fn shares_plans(&self, statement: &Stmt) -> bool {
         let frame = self.session.frame();
-        let shared = !at_cursor(statement) && self.session.temp.is_empty() && frame.table_variables.is_empty() && frame.rowsets.is_empty();
-        let start = statement.span.start;
-        let version = |database| self.session.tables(database).map(|t| t.version);
-        let beside = self.parsed.filter(|_| shared);
-        if let Some(plan) = beside.and_then(|parsed| parsed.plan(start, &self.situation(), version)) {
+        self.session.temp.is_empty()
+            && !self.session.in_trigger()
+            && frame.table_variables.is_empty()
+            && frame.rowsets.is_empty()
+            && !at_cursor(statement)
+            && !is_recompiled(statement)
+    }
+
+    fn kept_plan(&self, statement: &Stmt) -> Option<Arc<Compiled>> {
+        self.shared_run(statement)?.plan(self.at, |database| self.session.catalog_version(database))
+    }
+
+    pub(crate) fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
+        if let Some(plan) = self.kept_plan(statement) {
             return Ok(plan);
         }
+        let (shared, beside) = (self.shares_plans(statement), self.shared_run(statement));
+        let version = |database| self.session.catalog_version(database);
         let key = self.plan_key(statement);
         if shared {
             if let Some(plan) = self.session.engine.plans.get(&key, version) {
-                beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
+                beside.inspect(|kept| kept.keep_plan(self.at, &plan));
                 return Ok(plan);
             }
         }
@@ -96,20 +120,19 @@ impl Interpreter<'_, '_> {
         };
         let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
-            beside.inspect(|parsed| parsed.keep(start, &self.situation(), plan.clone()));
-            self.session.engine.plans.put(key, plan.clone());
+            beside.inspect(|kept| kept.keep_plan(self.at, &plan));
+            self.session.engine.plans.put(key, plan.clone(), self.session.call_start);
         }
         Ok(plan)
     }
 
     /// A plan whose tables are locked and defined as they were when it was made.
-    fn plan_and_lock(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
-        let mut plan = self.compiled(statement)?;
+    fn plan_and_lock(&mut self, statement: &Stmt, kept: Option<Arc<Compiled>>) -> Result<Arc<Compiled>, Failure> {
+        let mut plan = kept.map_or_else(|| self.compiled(statement), Ok)?;
         for _ in 0..COMPILES_MAX {
             self.lock_tables(&plan.dependencies)?;
             let session = &self.session;
-            let version = |d: &Dependency| session.tables(d.database).map(|t| t.version);
-            if plan.dependencies.iter().all(|d| version(d) == Some(d.catalog_version)) {
+            if plan.dependencies.iter().all(|d| session.catalog_version(d.database) == Some(d.catalog_version)) {
                 return Ok(plan);
             }
             plan = self.compiled(statement)?;
@@ -165,6 +188,7 @@ impl Interpreter<'_, '_> {
             CompiledKind::Insert { output } => (StatementKind::Insert, *output),
             CompiledKind::Update { output } => (StatementKind::Update, *output),
             CompiledKind::Delete { output } => (StatementKind::Delete, *output),
+            CompiledKind::Merge { output } => (StatementKind::Merge, *output),
             CompiledKind::SelectInto { table, columns } => {
                 let made = crate::ddl::table::create_for_select_into(self, table, columns)?;
                 let count = if made.database == TEMPDB_ID || made.id.0 < 0 {
@@ -200,14 +224,21 @@ impl Interpreter<'_, '_> {
 
     /// Runs `work`, the changes of a plan, and then what constraints and triggers make of them.
     fn with_watches(&mut self, plan: &Compiled, work: impl FnOnce(&mut Self) -> Result<u64, Failure>) -> Result<u64, Failure> {
-        let kind = match plan.kind {
-            CompiledKind::Insert { .. } => ChangeKind::Insert,
-            CompiledKind::Update { .. } => ChangeKind::Update,
-            CompiledKind::Delete { .. } => ChangeKind::Delete,
+        let statement = match plan.kind {
+            CompiledKind::Insert { .. } => "INSERT",
+            CompiledKind::Update { .. } => "UPDATE",
+            CompiledKind::Delete { .. } => "DELETE",
+            CompiledKind::Merge { .. } => "MERGE",
             _ => return work(self),
         };
-        let mut watches = Vec::new();
-        for dependency in plan.dependencies.iter().filter(|d| d.writes && d.table > ObjectId(0) && d.database != VARIABLES_ID) {
+        let instead = instead_of(&plan.node);
+        let mut watches: Vec<Watch> = instead.map(|(table, ..)| Watch::instead(table)).into_iter().collect();
+        let taken = |id: ObjectId| instead.is_some_and(|(table, ..)| table.id == id);
+        for dependency in plan.dependencies.iter().filter(|d| d.writes && !taken(d.table)) {
+            let lasts = dependency.table > ObjectId(0) && dependency.database != VARIABLES_ID;
+            if !lasts && !self.session.temp_checks.contains_key(&dependency.table.0) {
+                continue;
+            }
             if let Some(table) = self.session.table(dependency.database, dependency.table)
                 && let Some(watch) = self.session.watch_of(dependency.database, &table)?
             {
@@ -220,21 +251,26 @@ impl Interpreter<'_, '_> {
         let watches = self.session.changes.end();
         let count = outcome?;
         if watched {
-            self.follow_changes(plan, kind, watches, count)?;
+            self.follow_changes(plan, statement, watches, count)?;
         }
         Ok(count)
     }
 
-    fn follow_changes(&mut self, plan: &Compiled, kind: ChangeKind, watches: Vec<Watch>, count: u64) -> Result<(), Failure> {
+    fn follow_changes(&mut self, plan: &Compiled, statement: &str, watches: Vec<Watch>, count: u64) -> Result<(), Failure> {
         let target = changed_table(&plan.node);
         for mut watch in watches {
+            if let Some((_, action, updated)) = instead_of(&plan.node).filter(|(table, ..)| table.id == watch.table.id) {
+                self.fire_instead(action, &mut watch, updated, count)?;
+                continue;
+            }
             // The table of OUTPUT INTO takes new rows whatever the statement is.
-            let own = target.as_ref().is_some_and(|(table, _)| *table == watch.table.id);
-            let kind = if own { kind } else { ChangeKind::Insert };
-            self.keep_foreign_keys(kind.word(), &watch)?;
-            if own {
-                let updated = target.as_ref().map_or(&[][..], |(_, updated)| updated);
-                self.fire_triggers(kind, &mut watch, updated, count)?;
+            let Some((_, actions)) = target.as_ref().filter(|(table, _)| *table == watch.table.id) else {
+                self.keep_foreign_keys("INSERT", &watch)?;
+                continue;
+            };
+            self.keep_foreign_keys(statement, &watch)?;
+            for (kind, updated) in actions {
+                self.fire_triggers(*kind, &mut watch, updated, count)?;
             }
         }
         Ok(())
@@ -266,6 +302,7 @@ impl Interpreter<'_, '_> {
             defaults: Vec::new(),
             keep_identity: true,
             keep_nulls: true,
+            computed: Vec::new(),
             table,
         };
         let mut load = BulkInsert::begin(target, self.session)?;
@@ -312,6 +349,18 @@ impl Interpreter<'_, '_> {
     }
 }
 
+/// OPTION (RECOMPILE): the plan is made for this execution and not kept.
+fn is_recompiled(statement: &Stmt) -> bool {
+    let hints = match &statement.kind {
+        StmtKind::Select(query) => &query.hints,
+        StmtKind::Insert(insert) => &insert.hints,
+        StmtKind::Update(update) => &update.hints,
+        StmtKind::Delete(delete) => &delete.hints,
+        _ => return false,
+    };
+    hints.iter().any(|hint| matches!(hint, QueryHint::Words(words) if words == "RECOMPILE"))
+}
+
 /// Whether a statement changes the row a cursor stands on: its plan is for that row alone.
 fn at_cursor(statement: &Stmt) -> bool {
     let condition = match &statement.kind {
@@ -322,14 +371,43 @@ fn at_cursor(statement: &Stmt) -> bool {
     matches!(condition, Some(Expr { kind: ExprKind::CurrentOf(_), .. }))
 }
 
-/// The table whose rows a plan's statement changes, and the columns an UPDATE sets, by position.
-fn changed_table(node: &Node) -> Option<(ObjectId, Vec<usize>)> {
+/// The target whose INSTEAD OF trigger takes a statement's rows, the statement, and the columns an UPDATE sets.
+fn instead_of(node: &Node) -> Option<(&Arc<TableDef>, ChangeAction, &[usize])> {
+    match &node.kind {
+        NodeKind::Insert { input, .. } | NodeKind::AssignVariables { input, .. } => instead_of(input),
+        NodeKind::Instead { table, action, updated, .. } => Some((table, *action, updated)),
+        _ => None,
+    }
+}
+
+/// What a plan's statement does to the table it changes, with the columns an UPDATE sets, by position.
+type Actions = Vec<(ChangeKind, Vec<usize>)>;
+
+/// The table whose rows a plan's statement changes.
+fn changed_table(node: &Node) -> Option<(ObjectId, Actions)> {
+    let set = |assignments: &[(usize, thawdb_query::expr::Expr)]| assignments.iter().map(|(at, _)| *at).collect::<Vec<_>>();
     match &node.kind {
         NodeKind::AssignVariables { input, .. } => changed_table(input),
         // OUTPUT INTO: the statement itself stands below.
-        NodeKind::Insert { input, table, .. } => changed_table(input).or(Some((table.id, Vec::new()))),
-        NodeKind::Update { table, assignments, .. } => Some((table.id, assignments.iter().map(|(at, _)| *at).collect())),
-        NodeKind::Delete { table, .. } => Some((table.id, Vec::new())),
+        NodeKind::Insert { input, table, .. } => changed_table(input).or(Some((table.id, vec![(ChangeKind::Insert, Vec::new())]))),
+        NodeKind::Update { table, assignments, .. } => Some((table.id, vec![(ChangeKind::Update, set(assignments))])),
+        NodeKind::Delete { table, .. } => Some((table.id, vec![(ChangeKind::Delete, Vec::new())])),
+        NodeKind::Merge { table, steps, .. } => {
+            let mut actions: Actions = Vec::new();
+            for step in steps {
+                let (kind, columns) = match step {
+                    MergeStep::Insert { .. } => (ChangeKind::Insert, Vec::new()),
+                    MergeStep::Update { assignments } => (ChangeKind::Update, set(assignments)),
+                    MergeStep::Delete => (ChangeKind::Delete, Vec::new()),
+                };
+                match actions.iter_mut().find(|(known, _)| *known == kind) {
+                    Some((_, known)) => known.extend(columns),
+                    None => actions.push((kind, columns)),
+                }
+            }
+            actions.sort_by_key(|(kind, _)| *kind as usize);
+            Some((table.id, actions))
+        }
         _ => None,
     }
 }

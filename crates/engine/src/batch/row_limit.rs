@@ -8,7 +8,11 @@ use thawdb_types::{Scalar, SqlType};
 pub(crate) fn limited(node: &Node, limit: u64) -> Node {
     let mut limited = node.clone();
     match &mut limited.kind {
-        NodeKind::Insert { input, .. } | NodeKind::Update { input, .. } | NodeKind::Delete { input, .. } => **input = cut(input, limit),
+        NodeKind::Insert { input, .. }
+        | NodeKind::Update { input, .. }
+        | NodeKind::Delete { input, .. }
+        | NodeKind::Merge { input, .. }
+        | NodeKind::Instead { input, .. } => **input = cut(input, limit),
         _ => limited = cut(node, limit),
     }
     limited

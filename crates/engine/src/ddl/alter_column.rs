@@ -11,8 +11,8 @@
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::columns::sql_type;
 use crate::ddl::rewrite::{Source, quoted, rewrite};
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::ddl::{catalog_error, change_catalog};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
@@ -47,7 +47,7 @@ pub(crate) fn drop_column(
     if altered.columns.is_empty() {
         return Err(message(4923, &[&shown, &table.name]).into());
     }
-    for index in &mut altered.indexes {
+    for index in altered.every_index_mut() {
         let places = index.keys.iter_mut().map(|key| &mut key.column_index).chain(index.included.iter_mut());
         places.filter(|place| **place > position).for_each(|place| *place -= 1);
         if let Some(filter) = &mut index.filter {
@@ -87,12 +87,15 @@ fn dependents(
     let definitions = session.definitions(open.id).ok_or_else(|| internal("an open database has a catalog".to_owned()))?;
     let id = table.columns[position].id;
     let mut found = Vec::new();
-    for index in &table.indexes {
+    for index in table.every_index() {
         let uses = holds(index, position) || filters(index, position);
         if let Some(name) = index.name.clone().filter(|_| uses) {
             let word = if index.primary_key || index.unique_constraint { "object" } else { "index" };
             found.push(Dependent { word, name, is_default: false, is_check: false });
         }
+    }
+    for name in crate::ddl::computed::users_of(session, table, position)? {
+        found.push(Dependent { word: "column", name, is_default: false, is_check: false });
     }
     let without = Arc::new(without.clone());
     for constraint in definitions.constraints.values() {
@@ -114,7 +117,10 @@ fn dependents(
 
 /// Whether a CHECK or a filtered index of the table means nothing without the column at `position`.
 pub(crate) fn checks_without(session: &SessionState, open: &OpenDatabase, table: &TableDef, position: usize) -> bool {
-    if table.indexes.iter().any(|index| filters(index, position)) {
+    if table.every_index().any(|index| filters(index, position)) {
+        return true;
+    }
+    if crate::ddl::computed::users_of(session, table, position).map_or(true, |users| !users.is_empty()) {
         return true;
     }
     let mut without = table.clone();
@@ -158,6 +164,12 @@ pub(crate) fn alter_column(
     let name = &node.name.text;
     let position = table.column_index(name).ok_or_else(|| message(4924, &[&STATEMENT, name, &table.name]))?;
     let old = &table.columns[position];
+    if old.computed.is_some() {
+        return Err(message(4928, &[&old.name, &"COMPUTED"]).into());
+    }
+    if old.sql_type == SqlType::RowVersion {
+        return Err(message(4928, &[&old.name, &"timestamp"]).into());
+    }
     let new = new_definition(interpreter, old, node)?;
     let mut altered = table.clone();
     altered.columns[position] = new.clone();
@@ -165,11 +177,11 @@ pub(crate) fn alter_column(
     without.columns.remove(position);
     let mut found = dependents(interpreter, open, table, position, &without)?;
     let wider = same_family(&old.sql_type, &new.sql_type) && !narrower(&old.sql_type, &new.sql_type);
-    let key = |dependent: &Dependent| table.indexes.iter().any(|index| index.primary_key && index.name.as_ref() == Some(&dependent.name));
+    let key = |dependent: &Dependent| table.every_index().any(|index| index.primary_key && index.name.as_ref() == Some(&dependent.name));
     let same_type = old.sql_type == new.sql_type;
     found.retain(|dependent| match () {
         // Constants of a filter are kept in the column's type.
-        () if table.indexes.iter().any(|index| index.name.as_ref() == Some(&dependent.name) && filters(index, position)) => !same_type,
+        () if table.every_index().any(|index| index.name.as_ref() == Some(&dependent.name) && filters(index, position)) => !same_type,
         () if dependent.is_default => old.sql_type.base_name() != new.sql_type.base_name(),
         () if dependent.is_check => !(wider && is_variable(&new.sql_type)),
         // An index bears a longer value of its type and another nullability; a primary key neither.
@@ -201,7 +213,11 @@ fn new_definition(interpreter: &Interpreter<'_, '_>, old: &ColumnDef, node: &Alt
         None => Collation::DEFAULT,
         Some(collation) => Collation::by_name(&collation.text).ok_or_else(|| message(448, &[&collation.text]).at_line(line))?,
     };
-    let sql_type = sql_type(&node.data_type, TypeUse::Column { ordinal: old.id.0, name: &old.name }, collation)?;
+    let at = TypeUse::Column { ordinal: old.id.0, name: &old.name };
+    let (sql_type, user_type) = match meaning(interpreter.session, &node.data_type, at, collation)? {
+        TypeMeaning::Value { sql_type, user } => (sql_type, user.map(|(id, _)| id)),
+        TypeMeaning::Table(_) => return Err(message(350, &[&old.name]).at_line(line)),
+    };
     if matches!(sql_type, SqlType::RowVersion | SqlType::Xml | SqlType::SqlVariant) {
         return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
     }
@@ -210,7 +226,7 @@ fn new_definition(interpreter: &Interpreter<'_, '_>, old: &ColumnDef, node: &Alt
         return Err(message(2749, &[&old.name]));
     }
     let nullable = node.nullable.unwrap_or(interpreter.session.options.ansi_null_default_on && old.identity.is_none());
-    Ok(ColumnDef { sql_type, nullable, ..old.clone() })
+    Ok(ColumnDef { sql_type, nullable, user_type, ..old.clone() })
 }
 
 /// Whether both are the same type but for its length.

@@ -39,7 +39,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("QUOTED_IDENTIFIER", &["ON", "OFF"]),
     ("READ_COMMITTED_SNAPSHOT", &["ON", "OFF"]),
     ("RECOVERY", &["FULL", "SIMPLE", "BULK_LOGGED"]),
-    ("RECURSIVE_TRIGGERS", &["OFF"]),
+    ("RECURSIVE_TRIGGERS", &["ON", "OFF"]),
     ("TRUSTWORTHY", &["OFF"]),
 ];
 

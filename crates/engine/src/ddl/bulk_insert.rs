@@ -1,6 +1,7 @@
 //! BULK INSERT: a file's rows into a table, in one transaction or one every BATCHSIZE rows.
 
 use crate::api::sink::StatementKind;
+use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::names::{database_of, find_table, shown};
@@ -12,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, TableDef};
 use thawdb_query::bulk::{BulkField, BulkOptions, BulkReader};
+use thawdb_query::compile::bind_computed_columns;
 use thawdb_query::exec::{BulkInsert as Load, BulkTarget};
 use thawdb_storage::locks::LockMode;
 use thawdb_tsql::ast::BulkInsert;
@@ -55,11 +57,13 @@ impl DataFile {
             sql_type: column.sql_type,
             nullable: column.nullable || (column.default.is_some() && !options.keep_nulls) || column.identity.is_some(),
         };
-        let fields = table.columns.iter().map(field).collect();
+        // The file has no field for what a row works out by itself.
+        let given: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].computed.is_none()).collect();
+        let fields = given.iter().map(|at| field(&table.columns[*at])).collect();
         let reader = BulkReader::open(device, Path::new(&node.file), options.file.clone(), fields)?;
-        let is_kept = |at: &usize| options.keep_identity || table.columns[*at].identity.is_none();
-        let kept: Vec<usize> = (0..table.columns.len()).filter(is_kept).collect();
-        Ok(Self { reader, targets: kept.clone(), kept, rest: None, is_ended: false })
+        let is_kept = |at: &usize| options.keep_identity || table.columns[given[*at]].identity.is_none();
+        let kept: Vec<usize> = (0..given.len()).filter(is_kept).collect();
+        Ok(Self { reader, targets: kept.iter().map(|at| given[*at]).collect(), kept, rest: None, is_ended: false })
     }
 
     /// The next rows, at most `rows_max`; `None` at the end of the file, which is then known.
@@ -105,6 +109,7 @@ fn load_some(session: &mut SessionState, node: &BulkInsert, file: &mut DataFile,
         targets: file.targets.clone(),
         types: file.targets.iter().map(|at| table.columns[*at].sql_type).collect(),
         defaults: defaults_of(session, &table)?,
+        computed: bind_computed_columns(&table, &CompileCx { session, step: 0 })?,
         keep_identity: options.keep_identity,
         keep_nulls: options.keep_nulls,
         table,

@@ -1,11 +1,16 @@
 //! Columns of CREATE TABLE, ALTER TABLE ADD and table variables: from tree to definition.
 
 use crate::batch::compile_cx::CompileCx;
+use crate::ddl::computed::define_computed;
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
+use std::borrow::Cow;
 use thawdb_catalog::{ColumnDef, ColumnId, IdentityDef};
 use thawdb_query::compile::bind_default;
-use thawdb_tsql::ast::{ColumnDefinition, ColumnKind, ConstraintKind, DataType, DefaultDefinition, Identity, RegularColumn, TypeParameter};
+use thawdb_tsql::ast::{
+    ColumnDefinition, ColumnKind, ComputedColumn, ConstraintKind, DataType, DefaultDefinition, Identity, RegularColumn, TypeParameter,
+};
 use thawdb_types::{Collation, SqlError, SqlType, TypeArgument, TypeUse};
 
 /// Columns of a table: SQL Server's limit of ordinary tables.
@@ -36,22 +41,28 @@ pub(crate) fn sql_type(data_type: &DataType, at: TypeUse<'_>, collation: Collati
 /// A column being defined: its definition and what constraints and names still have to be made of.
 pub(crate) struct NewColumn<'t> {
     pub(crate) definition: ColumnDef,
-    pub(crate) syntax: &'t RegularColumn,
+    pub(crate) syntax: Cow<'t, RegularColumn>,
     /// NULL was written, so a primary key over it is refused.
     pub(crate) explicitly_nullable: bool,
 }
 
-/// The definition of a column; its DEFAULT is checked but not yet named.
+/// The definition of a column; its DEFAULT is checked but not yet named. `others` are the columns that a computed one may
+/// name.
 pub(crate) fn define<'t>(
     session: &SessionState,
     table: &str,
+    others: &[ColumnDef],
     column: &'t ColumnDefinition,
     ordinal: i32,
 ) -> Result<NewColumn<'t>, SqlError> {
     let line = column.span.line;
-    let ColumnKind::Regular(syntax) = &column.kind else {
-        let what = if matches!(column.kind, ColumnKind::ColumnSet) { "COLUMN_SET" } else { "computed column" };
-        return Err(unsupported_option(what).at_line(line));
+    let syntax = match &column.kind {
+        ColumnKind::Regular(syntax) => syntax,
+        ColumnKind::ColumnSet => return Err(unsupported_option("COLUMN_SET").at_line(line)),
+        ColumnKind::Computed(syntax) => {
+            let definition = define_computed(session, table, others, column, syntax, ordinal)?;
+            return Ok(NewColumn { definition, syntax: Cow::Owned(constraints_alone(syntax, column)), explicitly_nullable: false });
+        }
     };
     refuse_unbuilt(syntax).map_err(|error| error.at_line(line))?;
     let name = &column.name.text;
@@ -59,9 +70,15 @@ pub(crate) fn define<'t>(
         None => Collation::DEFAULT,
         Some(collation) => Collation::by_name(&collation.text).ok_or_else(|| message(448, &[&collation.text]).at_line(line))?,
     };
-    let sql_type = sql_type(&syntax.data_type, TypeUse::Column { ordinal, name }, collation)?;
-    if matches!(sql_type, SqlType::RowVersion | SqlType::Xml | SqlType::SqlVariant) {
+    let (sql_type, user) = match meaning(session, &syntax.data_type, TypeUse::Column { ordinal, name }, collation)? {
+        TypeMeaning::Value { sql_type, user } => (sql_type, user),
+        TypeMeaning::Table(_) => return Err(message(350, &[&name]).at_line(line)),
+    };
+    if matches!(sql_type, SqlType::Xml | SqlType::SqlVariant) {
         return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
+    }
+    if sql_type == SqlType::RowVersion && syntax.default.is_some() {
+        return Err(message(1755, &[&table, &name]).at_line(line));
     }
     let identity = syntax.identity.as_ref().map(|identity| identity_of(identity, name, &sql_type, syntax.nullable)).transpose();
     let identity = identity.map_err(|error| error.at_line(line))?;
@@ -69,13 +86,50 @@ pub(crate) fn define<'t>(
         return Err(message(1754, &[&table, &name]).at_line(line));
     }
     let is_key = syntax.constraints.iter().any(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey(_)));
-    let nullable = syntax.nullable.unwrap_or(session.options.ansi_null_default_on && identity.is_none() && !is_key);
-    let mut definition =
-        ColumnDef { id: ColumnId(ordinal), name: name.clone(), sql_type, nullable, identity, default: None, default_name: None };
+    let by_type = user.map(|(_, nullable)| nullable && identity.is_none() && !is_key);
+    let by_default = session.options.ansi_null_default_on && identity.is_none() && !is_key && sql_type != SqlType::RowVersion;
+    let nullable = syntax.nullable.or(by_type).unwrap_or(by_default);
+    let mut definition = ColumnDef {
+        id: ColumnId(ordinal),
+        name: name.clone(),
+        sql_type,
+        nullable,
+        identity,
+        default: None,
+        default_name: None,
+        computed: None,
+        user_type: user.map(|(id, _)| id),
+    };
     if let Some(default) = &syntax.default {
         definition.default = Some(default_text(session, default, &definition)?);
     }
-    Ok(NewColumn { definition, syntax, explicitly_nullable: syntax.nullable == Some(true) })
+    Ok(NewColumn { definition, syntax: Cow::Borrowed(syntax), explicitly_nullable: syntax.nullable == Some(true) })
+}
+
+/// A computed column's constraints as those of a column.
+fn constraints_alone(syntax: &ComputedColumn, column: &ColumnDefinition) -> RegularColumn {
+    RegularColumn {
+        data_type: DataType {
+            name: thawdb_tsql::ast::ObjectName::simple(column.name.clone()),
+            parameters: Vec::new(),
+            xml_collection: None,
+            span: column.span,
+        },
+        collation: None,
+        nullable: syntax.nullable,
+        identity: None,
+        default: None,
+        constraints: syntax.constraints.clone(),
+        row_guid: false,
+        sparse: false,
+        filestream: false,
+        hidden: false,
+        not_for_replication: false,
+        generated: None,
+        mask: None,
+        encryption: Vec::new(),
+        index: None,
+    }
 }
 
 fn refuse_unbuilt(syntax: &RegularColumn) -> Result<(), SqlError> {

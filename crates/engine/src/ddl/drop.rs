@@ -65,6 +65,9 @@ fn drop_object(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, kind: D
             let own = word_of(object.kind);
             return Err(message(3705, &[&statement, &shown(name), &object.name, &own, &format!("DROP {}", own.to_uppercase())]));
         }
+        if of_types {
+            crate::ddl::user_type::refuse_used(catalog, &object)?;
+        }
         catalog.remove_object(&mut part.txn, object.id).map_err(catalog_error(&open))?;
         part.on_commit.push(OnCommit::Forget(object.id));
         Ok(true)

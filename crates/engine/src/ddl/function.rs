@@ -6,9 +6,9 @@
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::batch::program::Program;
-use crate::ddl::columns::sql_type;
 use crate::ddl::module::{NewModule, flags_of, keep_module, parameters_of};
 use crate::ddl::procedure::in_module;
+use crate::ddl::user_type::meaning;
 use crate::ddl::view::columns_of_query;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::session::frame::{Frame, Variable};
@@ -34,7 +34,7 @@ fn describe(interpreter: &mut Interpreter<'_, '_>, node: &CreateFunction) -> Res
     match (&node.returns, &node.body) {
         (FunctionReturns::Scalar { data_type, .. }, FunctionBody::Statements(statements)) => {
             check_body(statements)?;
-            let returned = sql_type(data_type, TypeUse::Cast, Collation::DEFAULT)?;
+            let returned = meaning(session, data_type, TypeUse::Cast, Collation::DEFAULT)?.value(&node.name.name.text)?;
             let value = ParameterDef {
                 name: String::new(),
                 sql_type: returned,
@@ -49,7 +49,12 @@ fn describe(interpreter: &mut Interpreter<'_, '_>, node: &CreateFunction) -> Res
         (FunctionReturns::InlineTable, FunctionBody::Query(query)) => {
             // The parameters are the variables of the query.
             let variable = |p: &ParameterDef| Variable { name: p.name.clone(), sql_type: p.sql_type, value: Scalar::Null, declared_at: 0 };
-            let frame = Frame { variables: parameters.iter().map(variable).collect(), ..Frame::default() };
+            let mut frame = Frame { variables: parameters.iter().map(variable).collect(), ..Frame::default() };
+            for parameter in &parameters {
+                if let Some(table) = parameter.table_type.and_then(|of| crate::ddl::user_type::outline(session, of)) {
+                    frame.table_variables.insert(parameter.name.to_lowercase(), table);
+                }
+            }
             session.frames.push(frame);
             let columns = columns_of_query(session, query, &node.name.name.text, &[]);
             session.frames.pop();
@@ -58,7 +63,7 @@ fn describe(interpreter: &mut Interpreter<'_, '_>, node: &CreateFunction) -> Res
         (FunctionReturns::Table { variable, body }, FunctionBody::Statements(statements)) => {
             check_body(statements)?;
             let table = crate::ddl::table::describe(session, &variable.name, body)?;
-            crate::ddl::table::refuse_rules(session, &variable.name, &table.rules)?;
+            crate::ddl::temporary::validate_rules(session, &variable.name, &table)?;
             Ok((ObjectKind::TableFunction, parameters, table.columns))
         }
         (_, FunctionBody::Atomic { .. }) => Err(unsupported_option("BEGIN ATOMIC")),

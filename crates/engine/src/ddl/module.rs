@@ -10,9 +10,9 @@
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::columns::sql_type;
 use crate::ddl::names::{schema_of, shown};
 use crate::ddl::table::check_free;
+use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::ddl::{catalog_error, change_catalog};
 use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
@@ -83,7 +83,15 @@ pub(crate) fn parameters_of(session: &SessionState, declared: &[Parameter]) -> R
         if parameter.varying {
             return Err(unsupported_option("CURSOR VARYING").at_line(parameter.span.line));
         }
-        let sql_type = sql_type(&parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?;
+        let (sql_type, table_type) = match meaning(session, &parameter.data_type, TypeUse::Parameter { ordinal, name }, Collation::DEFAULT)?
+        {
+            TypeMeaning::Value { sql_type, .. } if !parameter.read_only => (sql_type, None),
+            TypeMeaning::Value { .. } => {
+                return Err(message(346, &[name]).at_line(parameter.span.line));
+            }
+            TypeMeaning::Table(_) if !parameter.read_only => return Err(message(352, &[name]).at_line(parameter.span.line)),
+            TypeMeaning::Table(of) => (thawdb_types::SqlType::Int, Some(of.id)),
+        };
         if let Some(default) = &parameter.default {
             // Whether it is a constant that fits is told when the module is made.
             thawdb_query::bind_assignment(default, sql_type, &CompileCx { session, step: 0 })?;
@@ -91,7 +99,7 @@ pub(crate) fn parameters_of(session: &SessionState, declared: &[Parameter]) -> R
         parameters.push(ParameterDef {
             name: name.clone(),
             sql_type,
-            table_type: None,
+            table_type,
             output: parameter.output,
             has_default: parameter.default.is_some(),
             read_only: parameter.read_only,

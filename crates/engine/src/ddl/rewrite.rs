@@ -7,20 +7,20 @@
 //!
 //! 1. The table is locked Sch-M by the caller: nobody reads or changes rows meanwhile.
 //! 2. Everything happens in the session's transaction: an error or a crash leaves the old definition with its trees.
-//! 3. CHECK and FOREIGN KEY constraints are not looked at again: no value they speak of changes its meaning.
+//! 3. Computed columns are computed, and rowversions given, anew.
+//! 4. CHECK and FOREIGN KEY constraints are not looked at again: no value they speak of changes its meaning.
 //!
 //! Failure: what INSERT raises for a value that does not fit: 2628, 220, 8115, 245; 515 speaks of UPDATE, as SQL Server's.
 
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::table::heap;
 use crate::ddl::{plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::session::frame::Frame;
 use crate::storage_error::internal;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, IndexId, TableDef};
+use thawdb_catalog::{ColumnDef, TableDef};
 use thawdb_query::compile::compile;
 use thawdb_query::exec;
 use thawdb_storage::TreeSpec;
@@ -62,7 +62,9 @@ pub(crate) fn rewrite(
     altered.modified = session.engine.now_datetime();
     let altered = Arc::new(altered);
     let (mut targets, mut values) = (Vec::new(), Vec::new());
-    for column in &altered.columns {
+    // What a row works out by itself is worked out anew.
+    let given = |column: &&ColumnDef| column.computed.is_none() && column.sql_type != thawdb_types::SqlType::RowVersion;
+    for column in altered.columns.iter().filter(given) {
         targets.push(quoted(&column.name));
         values.push(match source(column) {
             Source::Value(text) => text,
@@ -84,6 +86,8 @@ pub(crate) fn rewrite(
     strict.indexes.iter_mut().for_each(|index| index.options.ignore_dup_key = false);
     frame.table_variables.insert(REWRITTEN.to_owned(), Arc::new(strict));
     session.frames.push(frame);
+    // An earlier part of the statement may have written the rows that are read here.
+    session.views.lock().clear();
     let last_identity = session.last_identity;
     let moved = move_rows(interpreter, open, &altered, &text);
     let session = &mut *interpreter.session;
@@ -116,12 +120,4 @@ fn move_rows(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, al
         }
         error
     })
-}
-
-/// Turns a clustered index into a heap: DROP INDEX, DROP CONSTRAINT.
-pub(crate) fn to_heap(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef) -> Result<(), Failure> {
-    let mut altered = table.clone();
-    debug_assert!(altered.indexes[0].id == IndexId(1), "the first index is the clustered one");
-    altered.indexes[0] = heap(altered.indexes[0].tree);
-    rewrite(interpreter, open, table, altered, |_| Source::Kept).map(drop)
 }

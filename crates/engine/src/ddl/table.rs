@@ -6,7 +6,8 @@ use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
 use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
 use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{DEFAULT_SCHEMA, database_of, is_local_temporary, schema_of, shown};
-use crate::ddl::rules::{NewRule, NewRuleKind, rule_of, rules_of};
+use crate::ddl::rules::{NewRule, rule_of, rules_of};
+use crate::ddl::temporary::keep_checks;
 use crate::ddl::{catalog_error, change_catalog, plain_error};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
@@ -14,7 +15,7 @@ use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, ObjectId, SchemaId, TableDef};
 use thawdb_storage::{TreeSpec, Txn};
-use thawdb_tsql::ast::{ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
+use thawdb_tsql::ast::{ColumnDefinition, ColumnKind, ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
 use thawdb_types::{SqlError, SqlType};
 
 /// A table as its clauses describe it, before it has numbers and trees.
@@ -40,12 +41,12 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
         new.filegroup = filegroup_of(node.on.as_ref())?;
         let rules = std::mem::take(&mut new.rules);
         let temporary = is_local_temporary(&node.name);
-        if temporary {
-            refuse_rules(this.session, &node.name.name.text, &rules)?;
-        }
         let table = add_table(this.session, &node.name, new)?;
+        if temporary {
+            return keep_checks(this.session, &table, &rules).map_err(Failure::run);
+        }
         let open = database_of(this.session, &node.name)?;
-        for rule in rules.iter().filter(|_| !temporary) {
+        for rule in &rules {
             this.add_rule(&open, &table, rule, true).map_err(|mut failure| {
                 failure.error = failure.error.at_line(rule.line);
                 failure
@@ -83,19 +84,6 @@ fn refuse_options(node: &CreateTable) -> Result<(), SqlError> {
     if node.filestream_on.is_some() { Err(unsupported_option("FILESTREAM_ON")) } else { Ok(()) }
 }
 
-/// Temporary tables and table variables have no FOREIGN KEYs, as in SQL Server, and here no CHECKs.
-pub(crate) fn refuse_rules(session: &mut SessionState, table: &str, rules: &[NewRule]) -> Result<(), SqlError> {
-    for rule in rules {
-        match rule.kind {
-            NewRuleKind::Check(_) => return Err(unsupported_option("CHECK of a temporary table").at_line(rule.line)),
-            NewRuleKind::ForeignKey(_) => {
-                session.infos.push(message(1756, &[&rule.name.clone().unwrap_or_default(), &table]).at_line(rule.line));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Reads the clauses of a table.
 pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> Result<NewTable, SqlError> {
     if body.period.is_some() {
@@ -105,8 +93,18 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
         return Err(message(1702, &[&body.columns[COLUMNS_MAX].name.text, &name, &COLUMNS_MAX]));
     }
     let mut columns = Vec::with_capacity(body.columns.len());
-    for (at, column) in body.columns.iter().enumerate() {
-        columns.push(define(session, name, column, i32::try_from(at + 1).expect("at most 1,024"))?);
+    let ordinal = |at: usize| i32::try_from(at + 1).expect("at most 1,024");
+    let is_computed = |column: &ColumnDefinition| matches!(column.kind, ColumnKind::Computed(_));
+    let mut known: Vec<ColumnDef> = Vec::with_capacity(body.columns.len());
+    for (at, column) in body.columns.iter().enumerate().filter(|(_, column)| !is_computed(column)) {
+        columns.push(define(session, name, &[], column, ordinal(at))?);
+        known.push(columns[columns.len() - 1].definition.clone());
+    }
+    // Computed columns may name columns that come after them.
+    for (at, column) in body.columns.iter().enumerate().filter(|(_, column)| is_computed(column)) {
+        let new = define(session, name, &known, column, ordinal(at))?;
+        known.push(new.definition.clone());
+        columns.insert(at, new);
     }
     let default_names = columns.iter().map(|c| c.syntax.default.as_ref().and_then(|d| d.name.as_ref()).map(|n| n.text.clone())).collect();
     let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
@@ -119,7 +117,32 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
         return Err(message(2744, &[&name]));
     }
     check_keys(&mut new, &columns)?;
+    store_indexed(session, &mut new)?;
+    check_row_versions(&new.columns, name)?;
     Ok(new)
+}
+
+/// 2738 for a second rowversion.
+pub(crate) fn check_row_versions(columns: &[ColumnDef], table: &str) -> Result<(), SqlError> {
+    match columns.iter().filter(|column| column.sql_type == SqlType::RowVersion).nth(1) {
+        Some(second) => Err(message(2738, &[&table, &second.name])),
+        None => Ok(()),
+    }
+}
+
+/// Makes rows hold the computed columns that are indexed.
+fn store_indexed(session: &SessionState, new: &mut NewTable) -> Result<(), SqlError> {
+    let definitions = new.columns.clone();
+    for index in &new.indexes {
+        let shown = index.name.clone().unwrap_or_default();
+        for at in index.keys.iter().map(|key| key.column_index).chain(index.included.iter().copied()) {
+            crate::ddl::computed::check_indexable(session, (&new.name, &definitions), at, &shown)?;
+            if let Some(computed) = &mut new.columns[at].computed {
+                computed.stored = true;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Bytes of a row in a page.
@@ -200,6 +223,10 @@ fn check_keys(new: &mut NewTable, columns: &[NewColumn<'_>]) -> Result<(), SqlEr
     for key in new.indexes.iter().filter(|index| index.primary_key).flat_map(|index| &index.keys) {
         if columns[key.column_index].explicitly_nullable {
             return Err(message(8111, &[&new.name]));
+        }
+        let column = &new.columns[key.column_index];
+        if column.computed.as_ref().is_some_and(|computed| !computed.persisted || column.nullable) {
+            return Err(message(1711, &[&column.name, &new.name]));
         }
         new.columns[key.column_index].nullable = false;
     }
@@ -287,6 +314,8 @@ pub(crate) fn build(
         columns: new.columns.clone(),
         indexes,
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: now,
         modified: now,

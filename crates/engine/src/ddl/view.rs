@@ -85,5 +85,7 @@ pub(crate) fn definition(ordinal: i32, column: &OutputColumn) -> ColumnDef {
         identity: None,
         default: None,
         default_name: None,
+        computed: None,
+        user_type: None,
     }
 }

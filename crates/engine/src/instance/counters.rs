@@ -30,6 +30,12 @@ static COUNTERS: LockClass = LockClass::new("TABLE_COUNTERS", 1);
 /// Row numbers reserved at once: one log flush a million rows, and numbers last 2^44 crashes.
 const ROW_NUMBER_BLOCK: u64 = 1 << 20;
 
+/// Whose row numbers a database's rowversions are: no object has this number.
+pub(crate) const ROW_VERSIONS: ObjectId = ObjectId(0);
+
+/// The first rowversion of a database: SQL Server's begin behind 2,000.
+pub(crate) const ROW_VERSION_FIRST: u64 = 2_001;
+
 /// Values of a sequence reserved at once where its definition leaves it to the server.
 const SEQUENCE_CACHE: i64 = 50;
 
@@ -105,6 +111,11 @@ impl CounterTable {
         }
         counters.row_number_next = next;
         Ok(first)
+    }
+
+    /// The last rowversion handed out in the database (`@@DBTS`).
+    pub(crate) fn last_row_version(&self) -> u64 {
+        self.of(ROW_VERSIONS).lock().row_number_next + ROW_VERSION_FIRST - 1
     }
 
     /// Makes later row numbers be at least `next`.

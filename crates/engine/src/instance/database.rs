@@ -3,6 +3,7 @@
 use crate::instance::counters::CounterTable;
 use crate::instance::index_jobs::JobTable;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord};
 use thawdb_observe::sync::{LockClass, RwLock};
 use thawdb_storage::locks::{Resource, ResourceKind};
@@ -21,7 +22,11 @@ pub(crate) struct OpenDatabase {
     /// Index operations that go on beside their tables' use.
     pub(crate) jobs: JobTable,
     record: RwLock<Arc<DatabaseRecord>>,
+    /// READ_COMMITTED_SNAPSHOT in `record`: every read asks.
+    reads_versions: AtomicBool,
     catalog: RwLock<Arc<DatabaseCatalog>>,
+    /// Version of the tables in `catalog`: changes while that is held for writing, so that readers of one agree.
+    version: AtomicU64,
 }
 
 impl OpenDatabase {
@@ -36,7 +41,9 @@ impl OpenDatabase {
             storage,
             counters,
             jobs: JobTable::new(),
+            reads_versions: AtomicBool::new(reads_versions(&record)),
             record: RwLock::new(&RECORD, Arc::new(record)),
+            version: AtomicU64::new(catalog.tables.version),
             catalog: RwLock::new(&CATALOG, Arc::new(catalog)),
         }
     }
@@ -51,21 +58,25 @@ impl OpenDatabase {
     }
 
     pub(crate) fn set_record(&self, record: Arc<DatabaseRecord>) {
-        *self.record.write() = record;
+        let mut kept = self.record.write();
+        // Relaxed: a statement that runs meanwhile reads by either.
+        self.reads_versions.store(reads_versions(&record), Ordering::Relaxed);
+        *kept = record;
     }
 
-    fn option(&self, name: &str, default: bool) -> bool {
-        self.record.read().properties.get(name).map_or(default, |value| value == "ON")
+    /// Whether an option that is OFF unless set is ON.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        option(&self.record.read(), name, false)
     }
 
     /// READ_COMMITTED_SNAPSHOT.
     pub(crate) fn reads_versions(&self) -> bool {
-        self.option("READ_COMMITTED_SNAPSHOT", true)
+        self.reads_versions.load(Ordering::Relaxed)
     }
 
     /// ALLOW_SNAPSHOT_ISOLATION: the system's databases always do.
     pub(crate) fn allows_snapshot(&self) -> bool {
-        self.id.0 < FIRST_USER_DATABASE || self.option("ALLOW_SNAPSHOT_ISOLATION", false)
+        self.id.0 < FIRST_USER_DATABASE || option(&self.record.read(), "ALLOW_SNAPSHOT_ISOLATION", false)
     }
 
     /// The committed catalog.
@@ -75,7 +86,17 @@ impl OpenDatabase {
 
     /// Makes a catalog the committed one: after the commit of the transaction that changed it.
     pub(crate) fn publish(&self, catalog: Arc<DatabaseCatalog>) {
-        *self.catalog.write() = catalog;
+        let mut published = self.catalog.write();
+        // Release: who finds the version finds the catalog. A session that read the old one holds off the definition's change
+        // (`storage::locks::brief`) or meets the new one when it has its lock.
+        self.version.store(catalog.tables.version, Ordering::Release);
+        *published = catalog;
+    }
+
+    /// Version of the tables in the committed catalog.
+    #[inline]
+    pub(crate) fn catalog_version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// What an object's schema locks are taken on.
@@ -97,4 +118,12 @@ impl OpenDatabase {
     pub(crate) fn database_resource(&self) -> Resource {
         Resource { database: self.storage.lock_number(), kind: ResourceKind::Database, container: 0, item: 0 }
     }
+}
+
+fn option(record: &DatabaseRecord, name: &str, default: bool) -> bool {
+    record.properties.get(name).map_or(default, |value| value == "ON")
+}
+
+fn reads_versions(record: &DatabaseRecord) -> bool {
+    option(record, "READ_COMMITTED_SNAPSHOT", true)
 }

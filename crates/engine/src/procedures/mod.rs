@@ -11,6 +11,7 @@ pub(crate) mod applock;
 pub(crate) mod catalog;
 pub(crate) mod rename;
 pub(crate) mod texts;
+pub(crate) mod trigger_order;
 
 use crate::api::parameter::Parameter;
 use crate::batch::arguments::Argument;
@@ -18,6 +19,7 @@ use crate::batch::execute::{end_of_call, run_with_parameters};
 use crate::batch::failure::Failure;
 use crate::batch::module::{FoundModule, call_procedure};
 use crate::batch::outbox::Outbox;
+use crate::batch::ready::execute_ready;
 use crate::messages::{message, unsupported};
 use crate::session::CallEnd;
 use crate::session::frame::Frame;
@@ -38,6 +40,8 @@ pub(crate) enum Procedure {
     FlushLog,
     /// sp_rename.
     Rename,
+    /// sp_settriggerorder.
+    TriggerOrder,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -87,6 +91,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if bare == "sp_rename" {
         return Some(Procedure::Rename);
     }
+    if bare == "sp_settriggerorder" {
+        return Some(Procedure::TriggerOrder);
+    }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
@@ -129,6 +136,7 @@ pub(crate) fn call(
             Ok(Returned::default())
         }
         Procedure::Rename => rename::call(session, out, arguments),
+        Procedure::TriggerOrder => trigger_order::call(session, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }
@@ -137,6 +145,9 @@ pub(crate) fn call(
 /// A remote call: status, output values and the last completion are the caller's to see.
 pub(crate) fn call_rpc(session: &mut SessionState, out: &mut Outbox<'_>, name: &str, parameters: &[Parameter]) -> CallEnd {
     session.bulk = None;
+    if let Some(end) = execute_ready(session, out, name, parameters) {
+        return end;
+    }
     let arguments: Vec<Argument> = parameters.iter().map(Argument::from).collect();
     let procedure = resolve(session, name).map_err(Failure::run);
     let outcome = procedure.and_then(|procedure| call(session, out, procedure, &arguments, false));

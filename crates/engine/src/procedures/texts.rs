@@ -4,6 +4,7 @@ use crate::batch::arguments::Argument;
 use crate::batch::execute::run_with_parameters;
 use crate::batch::failure::Failure;
 use crate::batch::outbox::Outbox;
+use crate::batch::ready::ReadyCall;
 use crate::messages::message;
 use crate::procedures::Returned;
 use crate::rows;
@@ -130,7 +131,11 @@ pub(crate) fn call(
         TextProcedure::Execute => {
             let handle = handle_of(procedure, own[0])?;
             let prepared = session.prepared.get(handle).ok_or_else(|| message(8179, &[&handle]))?;
-            run(session, out, &prepared.text, &prepared.declarations, &rest, guarded)
+            let returned = run(session, out, &prepared.text, &prepared.declarations, &rest, guarded)?;
+            if let Some(ready) = ReadyCall::make(session, &prepared) {
+                session.prepared.put_ready(handle, Box::new(ready));
+            }
+            Ok(returned)
         }
         TextProcedure::Unprepare => {
             let handle = handle_of(procedure, own[0])?;

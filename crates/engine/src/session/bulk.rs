@@ -18,7 +18,7 @@ use crate::session::state::SessionState;
 use crate::session::transaction::Mark;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
-use thawdb_query::compile::bind_default;
+use thawdb_query::compile::{bind_computed_columns, bind_default};
 use thawdb_query::exec::{BulkInsert as Load, BulkTarget as LoadTarget};
 use thawdb_query::expr::{Expr, ExprKind};
 use thawdb_tsql::ast::{InsertBulk, ObjectName};
@@ -62,12 +62,15 @@ pub(crate) fn announce(session: &SessionState, node: &InsertBulk) -> Result<Bulk
     let keep_nulls = node.options.iter().any(|option| option.name == "KEEP_NULLS");
     let (mut columns, mut targets) = (Vec::new(), Vec::new());
     let all: Vec<String> = match node.columns.is_empty() {
-        true => table.columns.iter().map(|column| column.name.clone()).collect(),
+        true => table.columns.iter().filter(|column| column.computed.is_none()).map(|column| column.name.clone()).collect(),
         false => node.columns.iter().map(|column| column.name.text.clone()).collect(),
     };
     for name in all {
         let at = table.column_index(&name).ok_or_else(|| message(207, &[&name]))?;
         let column = &table.columns[at];
+        if column.computed.is_some() {
+            return Err(message(271, &[&column.name]));
+        }
         columns.push(BulkColumn { name: column.name.clone(), sql_type: column.sql_type, nullable: column.nullable });
         targets.push(at);
     }
@@ -111,6 +114,7 @@ fn begin_load(session: &mut SessionState, target: &BulkTarget) -> Result<Load, S
         types: target.columns.iter().map(|column| column.sql_type).collect(),
         targets: target.targets.clone(),
         defaults: defaults_of(session, &table)?,
+        computed: bind_computed_columns(&table, &CompileCx { session, step: 0 })?,
         keep_identity,
         keep_nulls: target.keep_nulls,
         table,

@@ -8,6 +8,7 @@
 //! A statement within a statement (a cascade, a trigger's) has watches of its own: they are a stack (`Changes::begin`).
 
 use crate::batch::compile_cx::CompileCx;
+use crate::batch::trigger::ChangeKind;
 use crate::messages::message;
 use crate::session::rowset::Rowset;
 use crate::session::state::SessionState;
@@ -26,14 +27,43 @@ pub(crate) struct Watch {
     pub(crate) related: Arc<Related>,
     /// Conditions of its CHECK constraints over its columns.
     checks: Arc<Vec<(Arc<ConstraintDef>, Expr)>>,
+    /// The rows inserted, updated and deleted, by [`ChangeKind`].
+    changed: [ChangedRows; 3],
+    /// Whether the rows are an INSTEAD OF trigger's, and nothing is changed.
+    instead: bool,
+}
+
+/// Rows that a statement changed in one way.
+#[derive(Default)]
+pub(crate) struct ChangedRows {
     /// Old rows, none if rows were inserted.
     pub(crate) old: Rowset,
-    /// New rows, none if rows were deleted.
+    /// New rows, none if rows were deleted; beside the old ones if they were updated.
     pub(crate) new: Rowset,
 }
 
 impl Watch {
+    /// The rows changed in one way.
+    pub(crate) fn changed(&self, kind: ChangeKind) -> &ChangedRows {
+        &self.changed[kind as usize]
+    }
+
+    /// Takes the rows changed in one way.
+    pub(crate) fn take_changed(&mut self, kind: ChangeKind) -> ChangedRows {
+        let mut taken = std::mem::take(&mut self.changed[kind as usize]);
+        taken.describe(&self.table);
+        taken
+    }
+
+    /// The rows of a statement that an INSTEAD OF trigger takes.
+    pub(crate) fn instead(table: &Arc<TableDef>) -> Self {
+        Self { table: table.clone(), related: Arc::default(), checks: Arc::default(), changed: Default::default(), instead: true }
+    }
+
     fn keeps_rows(&self) -> bool {
+        if self.instead {
+            return true;
+        }
         let related = &self.related;
         !(related.foreign_keys.is_empty() && related.referenced_by.is_empty() && related.triggers.is_empty())
     }
@@ -67,20 +97,38 @@ impl Changes {
     }
 }
 
-fn rowset_of(table: &TableDef) -> Rowset {
+impl ChangedRows {
+    /// Gives the rows their columns: most statements that are watched change rows in one way alone, or none.
+    fn describe(&mut self, table: &TableDef) {
+        if self.old.columns.is_empty() {
+            (self.old.columns, self.new.columns) = (columns_of(table), columns_of(table));
+        }
+    }
+
+    /// Whether no row was changed so.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.old.rows.is_empty() && self.new.rows.is_empty()
+    }
+}
+
+fn columns_of(table: &TableDef) -> Vec<OutputColumn> {
     let output = |column: &thawdb_catalog::ColumnDef| OutputColumn {
         name: column.name.clone(),
         sql_type: column.sql_type,
         nullable: column.nullable,
         identity: false,
     };
-    Rowset { columns: table.columns.iter().map(output).collect(), rows: Vec::new() }
+    table.columns.iter().map(output).collect()
 }
 
 impl SessionState {
     /// The watch of a table, if anything is bound to its changes.
     pub(crate) fn watch_of(&self, database: DatabaseId, table: &Arc<TableDef>) -> Result<Option<Watch>, SqlError> {
-        let Some(related) = self.definitions(database).and_then(|catalog| catalog.related(table.id).cloned()) else { return Ok(None) };
+        let related = match self.temp_checks.get(&table.id.0) {
+            Some(own) => Some(own.clone()),
+            None => self.definitions(database).and_then(|catalog| catalog.related(table.id).cloned()),
+        };
+        let Some(related) = related else { return Ok(None) };
         let mut checks = Vec::with_capacity(related.checks.len());
         for constraint in &related.checks {
             let text = constraint.check.as_ref().map_or("", |check| check.definition.as_str());
@@ -88,8 +136,7 @@ impl SessionState {
             let parsed = parsed.map_err(|_| message(102, &[&text]))?;
             checks.push((constraint.clone(), bind_row_condition(&parsed, table, &CompileCx { session: self, step: 0 })?));
         }
-        let (old, new) = (rowset_of(table), rowset_of(table));
-        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), old, new }))
+        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), changed: Default::default(), instead: false }))
     }
 
     /// 547 if a condition of the table is false for any of the rows.
@@ -108,12 +155,15 @@ impl SessionState {
     /// Keeps changed rows for what looks at them when the statement has ended.
     pub(crate) fn keep_rows(&mut self, table: &TableDef, old: &[ArrayRef], new: &[ArrayRef], rows: usize) {
         if let Some(watch) = self.changes.of_mut(table).filter(|watch| watch.keeps_rows()) {
-            if !old.is_empty() {
-                watch.old.push_columns(old, rows);
-            }
-            if !new.is_empty() {
-                watch.new.push_columns(new, rows);
-            }
+            let kind = match (old.is_empty(), new.is_empty()) {
+                (true, _) => ChangeKind::Insert,
+                (false, true) => ChangeKind::Delete,
+                (false, false) => ChangeKind::Update,
+            };
+            let changed = &mut watch.changed[kind as usize];
+            changed.describe(table);
+            changed.old.push_columns(old, if old.is_empty() { 0 } else { rows });
+            changed.new.push_columns(new, if new.is_empty() { 0 } else { rows });
         }
     }
 

@@ -2,9 +2,9 @@
 
 use crate::session::cursors::CursorId;
 use crate::session::rowset::Rowset;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use thawdb_catalog::TableDef;
+use thawdb_catalog::{ObjectId, TableDef};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// A variable or parameter.
@@ -24,10 +24,18 @@ pub(crate) struct Frame {
     pub(crate) variables: Vec<Variable>,
     /// Table variables by lower-case name with the `@`.
     pub(crate) table_variables: BTreeMap<String, Arc<TableDef>>,
+    /// Table type of each table variable that has one.
+    pub(crate) table_types: BTreeMap<String, ObjectId>,
+    /// Table variables that are a caller's.
+    pub(crate) borrowed_tables: BTreeSet<String>,
+    /// Table-valued parameters: READONLY.
+    pub(crate) read_only_tables: BTreeSet<String>,
     /// Cursors by lower-case name, variables with the `@`; none for a variable that means no cursor.
     pub(crate) cursors: BTreeMap<String, Option<CursorId>>,
     /// Rows the scope holds by lower-case name.
     pub(crate) rowsets: BTreeMap<String, Arc<Rowset>>,
+    /// The table whose rows `inserted` and `deleted` are.
+    pub(crate) rowset_table: Option<Arc<TableDef>>,
     /// Procedure it is, for ERROR_PROCEDURE().
     pub(crate) procedure: Option<String>,
     /// Number of the module it is, for @@PROCID; 0 for none.
@@ -42,6 +50,8 @@ pub(crate) struct Frame {
     pub(crate) is_trigger: bool,
     /// Columns that the statement which fired it changed, for UPDATE().
     pub(crate) updated: Vec<String>,
+    /// The same by number, for COLUMNS_UPDATED().
+    pub(crate) updated_mask: Vec<u8>,
     /// Type of the value a scalar function returns.
     pub(crate) returns: Option<SqlType>,
     /// That value, once RETURN was reached.

@@ -90,7 +90,14 @@ fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
             let id = part.and_then(|part| part.txn.id()).map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
             optional(id, Scalar::BigInt)
         }
-        "TRIGGER_NESTLEVEL" => Scalar::Int(0),
+        "TRIGGER_NESTLEVEL" => {
+            let running = session.frames.iter().filter(|frame| frame.is_trigger).count();
+            Scalar::Int(i32::try_from(running).unwrap_or(i32::MAX))
+        }
+        "COLUMNS_UPDATED" => match session.frames.last().filter(|frame| frame.is_trigger) {
+            Some(frame) => Scalar::Binary(frame.updated_mask.clone()),
+            None => return Err(message(140, &[])),
+        },
         "GETANSINULL" => Scalar::Int(1),
         "PERMISSIONS" => Scalar::Int(i32::MAX),
         _ => globals::global(session, &name.to_ascii_lowercase()).map_err(|_| message(195, &[&name, &"built-in function name"]))?,
@@ -153,11 +160,15 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
             optional(given.int(0).and_then(|id| catalog.schemas.get(&id)), |schema| text(schema.name.clone()))
         }
         "TYPE_ID" => {
-            let name = given.text(0).and_then(parse_name).map(|name| name.name.text);
-            let id = name.and_then(|name| crate::views::types::id_of_name(&name));
-            optional(id, Scalar::Int)
+            let name = given.text(0).and_then(parse_name)?;
+            let schema = name.schema.as_ref().map_or("dbo", |schema| schema.text.as_str());
+            let known = crate::views::types::id_of_name(&name.name.text);
+            optional(known.or_else(|| crate::views::types::user_type_named(session, schema, &name.name.text)), Scalar::Int)
         }
-        "TYPE_NAME" => optional(given.int(0).and_then(crate::views::types::name_of_id), text),
+        "TYPE_NAME" => optional(given.int(0), |id| {
+            let known = crate::views::types::name_of_id(id).map(str::to_owned);
+            optional(known.or_else(|| crate::views::types::user_type_name(session, id)), text)
+        }),
         "TYPEPROPERTY" => {
             let found = given.text(0).and_then(parse_name).and_then(|name| crate::views::types::by_name(&name.name.text));
             optional(found, |known| match given.text(1).unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -228,18 +239,14 @@ fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         }
         "INDEXPROPERTY" => {
             let table = by_id(0);
-            let index = table.as_ref().and_then(|table| {
-                table
-                    .indexes
-                    .iter()
-                    .find(|index| index.name.as_deref().is_some_and(|n| given.text(1).is_some_and(|g| g.eq_ignore_ascii_case(n))))
-            });
-            optional(index, |index| properties::index(index, given.text(2).unwrap_or_default()))
+            let index =
+                table.as_ref().and_then(|table| table.index_named(given.text(1)?).map(|index| (index, table.is_disabled(index.id))));
+            optional(index, |(index, disabled)| properties::index(index, disabled, given.text(2).unwrap_or_default()))
         }
         "INDEX_COL" => {
             let table = named(0);
             let column = table.as_ref().and_then(|table| {
-                let index = table.indexes.iter().find(|index| Some(index.id.0) == given.int(1))?;
+                let index = table.every_index().find(|index| Some(index.id.0) == given.int(1))?;
                 let key = index.keys.get(usize::try_from(given.int(2)? - 1).ok()?)?;
                 Some(table.columns[key.column_index].name.clone())
             });

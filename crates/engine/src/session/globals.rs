@@ -100,7 +100,7 @@ fn of_instance(session: &SessionState, name: &str) -> Option<Scalar> {
         "@@max_connections" => Scalar::Int(32_767),
         "@@max_precision" => Scalar::TinyInt(38),
         "@@remserver" => Scalar::Null,
-        "@@dbts" => Scalar::Binary(vec![0; 8]),
+        "@@dbts" => Scalar::Binary(session.database.counters.last_row_version().to_be_bytes().to_vec()),
         "@@timeticks" => Scalar::Int(31_250),
         "@@connections" => Scalar::Int(i32::try_from(engine.sessions.opened_count()).unwrap_or(i32::MAX)),
         "@@cpu_busy" | "@@idle" | "@@io_busy" | "@@pack_received" | "@@pack_sent" | "@@packet_errors" | "@@total_errors"

@@ -105,6 +105,15 @@ impl StatementHost for SessionState {
         open.counters.next_row_number(&open, table, count).map_err(|error| self.storage_failure(database, error))
     }
 
+    fn next_row_version(&mut self, database: DatabaseId, count: u64) -> Result<u64, SqlError> {
+        let open = self.storage_of(database)?;
+        let first = open
+            .counters
+            .next_row_number(&open, crate::instance::counters::ROW_VERSIONS, count)
+            .map_err(|error| self.storage_failure(database, error))?;
+        Ok(first + crate::instance::counters::ROW_VERSION_FIRST)
+    }
+
     fn identity_insert(&self, database: DatabaseId, table: ObjectId) -> bool {
         self.options.identity_insert == Some((database, table))
     }
@@ -132,6 +141,10 @@ impl StatementHost for SessionState {
     fn memory_grant_bytes(&self) -> usize {
         // A quarter of the instance's memory for one statement, as SQL Server's default resource group grants.
         usize::try_from(self.engine.config.memory_bytes_max / 4).unwrap_or(usize::MAX)
+    }
+
+    fn memory_account(&self) -> Option<Arc<thawdb_storage::memory::MemoryAccount>> {
+        Some(self.engine.storage.memory().clone())
     }
 
     fn temp_folder(&self) -> std::path::PathBuf {

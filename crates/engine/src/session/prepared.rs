@@ -1,5 +1,7 @@
-//! Texts that a client prepared, by handle. Their plans are in the plan cache like any other.
+//! Texts that a client prepared, by handle. Their plans are in the plan cache like any other; a handle that is executed again
+//! keeps what its text has become.
 
+use crate::batch::ready::ReadyCall;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ pub(crate) struct PreparedText {
 /// The prepared texts of a session.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedTexts {
-    texts: BTreeMap<i32, PreparedText>,
+    texts: BTreeMap<i32, (PreparedText, Option<Box<ReadyCall>>)>,
     last: i32,
 }
 
@@ -27,12 +29,25 @@ impl PreparedTexts {
             return None;
         }
         self.last += 1;
-        self.texts.insert(self.last, PreparedText { declarations: Arc::from(declarations), text: Arc::from(text) });
+        let text = PreparedText { declarations: Arc::from(declarations), text: Arc::from(text) };
+        self.texts.insert(self.last, (text, None));
         Some(self.last)
     }
 
     pub(crate) fn get(&self, handle: i32) -> Option<PreparedText> {
-        self.texts.get(&handle).cloned()
+        self.texts.get(&handle).map(|(text, _)| text.clone())
+    }
+
+    /// Takes out what the text of a handle has become.
+    pub(crate) fn take_ready(&mut self, handle: i32) -> Option<Box<ReadyCall>> {
+        self.texts.get_mut(&handle)?.1.take()
+    }
+
+    /// Keeps it for the next call; forgets it if the handle is no more.
+    pub(crate) fn put_ready(&mut self, handle: i32, ready: Box<ReadyCall>) {
+        if let Some((_, kept)) = self.texts.get_mut(&handle) {
+            *kept = Some(ready);
+        }
     }
 
     /// Forgets a text; false if there was none.

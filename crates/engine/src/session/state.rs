@@ -25,11 +25,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
-use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
+use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, Related, TableDef};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
-use thawdb_query::exec::TableReads;
-use thawdb_storage::locks::{LockMode, LockOwner, LockWait, Party, Resource};
+use thawdb_query::exec::{PointBuffers, TableReads};
+use thawdb_storage::locks::{BriefReader, LockMode, LockOwner, LockWait, Party, Resource};
 use thawdb_storage::{ReadView, StorageError};
 use thawdb_types::SqlError;
 
@@ -57,6 +57,8 @@ pub(crate) struct SessionState {
     pub(crate) variable_rows: Transactions,
     pub(crate) temp: TempTables,
     pub(crate) global_temp: Vec<ObjectId>,
+    /// CHECK constraints of local temporary tables and table variables, by object number.
+    pub(crate) temp_checks: BTreeMap<i32, Arc<Related>>,
     pub(crate) frames: Vec<Frame>,
     /// Functions running within the present statement, one within the other: their statements are parts of it.
     pub(crate) in_function: usize,
@@ -72,7 +74,12 @@ pub(crate) struct SessionState {
     /// Informational messages raised by the running statement, not yet sent.
     pub(crate) infos: Vec<SqlError>,
     pub(crate) views: Mutex<BTreeMap<i32, ReadView>>,
+    /// Keeps a table from changing its definition while one row of it is looked at.
+    pub(crate) brief_reader: BriefReader,
+    pub(crate) point_buffers: PointBuffers,
     pub(crate) now_ticks: i64,
+    /// When the present call began, 1/300 s since 1900-01-01.
+    pub(crate) call_start: i64,
     pub(crate) last_error: i32,
     pub(crate) row_count: i64,
     pub(crate) last_identity: Option<i64>,
@@ -97,6 +104,7 @@ impl SessionState {
         database: Arc<OpenDatabase>,
     ) -> Result<Self, SqlError> {
         let party = Party::session(ticket.id);
+        let brief_reader = engine.locks.brief_reader();
         let mut state = Self {
             owner: engine.locks.owner_of(party),
             application_locks: ApplicationLocks::new(engine.locks.owner_of(party)),
@@ -111,6 +119,7 @@ impl SessionState {
             variable_rows: Transactions::of(party),
             temp: TempTables::default(),
             global_temp: Vec::new(),
+            temp_checks: BTreeMap::new(),
             frames: Vec::new(),
             in_function: 0,
             changes: Changes::default(),
@@ -118,7 +127,10 @@ impl SessionState {
             statement_reads: Vec::new(),
             infos: Vec::new(),
             views: Mutex::new(&VIEWS, BTreeMap::new()),
+            brief_reader,
+            point_buffers: PointBuffers::default(),
             now_ticks: 0,
+            call_start: 0,
             last_error: 0,
             row_count: 0,
             last_identity: None,
@@ -185,6 +197,10 @@ impl SessionState {
 
     /// The database behind a number: table variables lie in tempdb.
     pub(crate) fn storage_of(&self, database: DatabaseId) -> Result<Arc<OpenDatabase>, SqlError> {
+        if database == self.database.id {
+            // It stays open: the session holds it shared.
+            return Ok(self.database.clone());
+        }
         let id = if database == VARIABLES_ID { TEMPDB_ID } else { database };
         self.engine.database(id).ok_or_else(|| message(911, &[&id.0]))
     }
@@ -226,6 +242,15 @@ impl SessionState {
         Some(if id == TEMPDB_ID { self.temp.merged_into(&tables) } else { tables })
     }
 
+    /// Version of the tables of a database as this session sees them: another one where anything was defined anew.
+    pub(crate) fn catalog_version(&self, database: DatabaseId) -> Option<u64> {
+        // The database in use, without definitions of this session's own: nearly always.
+        if database == self.database.id && database != TEMPDB_ID && !self.transactions.has_own_definitions(database.0) {
+            return Some(self.database.catalog_version());
+        }
+        self.tables(database).map(|tables| tables.version)
+    }
+
     /// The present definition of a table, wherever it is.
     pub(crate) fn table(&self, database: DatabaseId, id: ObjectId) -> Option<Arc<TableDef>> {
         if database == VARIABLES_ID {
@@ -248,10 +273,29 @@ impl SessionState {
 
     /// Takes an object lock; `for_statement` gives it back when the statement ends, otherwise the transaction's end does.
     pub(crate) fn lock(&mut self, resource: Resource, mode: LockMode, for_statement: bool) -> Result<(), SqlError> {
-        let timeout = self.lock_timeout();
+        self.lock_waiting(resource, mode, for_statement, (self.lock_timeout(), false))
+    }
+
+    /// Takes an object lock to the end of the transaction, or 1222 after `longest`; others pass by meanwhile.
+    pub(crate) fn lock_at_low_priority(&mut self, resource: Resource, mode: LockMode, longest: Duration) -> Result<(), SqlError> {
+        self.lock_waiting(resource, mode, false, (Some(longest), true))
+    }
+
+    fn lock_waiting(
+        &mut self,
+        resource: Resource,
+        mode: LockMode,
+        for_statement: bool,
+        (timeout, low_priority): (Option<Duration>, bool),
+    ) -> Result<(), SqlError> {
         let cancel = self.cancel.clone();
-        let wait =
-            LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: self.transactions.cost() };
+        let wait = LockWait {
+            timeout,
+            cancel: Some(&cancel),
+            deadlock_priority: self.options.deadlock_priority,
+            cost: self.transactions.cost(),
+            low_priority,
+        };
         let newly = self.owner.held(resource).is_none();
         let id = self.ticket.id;
         self.engine.locks.acquire(&mut self.owner, resource, mode, wait).map_err(|error| match error {
@@ -266,13 +310,18 @@ impl SessionState {
         Ok(())
     }
 
+    /// The moment of a statement is now.
+    pub(crate) fn note_moment(&mut self) {
+        self.now_ticks = ticks_of(self.engine.config.env.clock.utc_ns());
+    }
+
     /// Begins a statement: its moment, its views, its mark.
     pub(crate) fn begin_statement(&mut self) -> Mark {
         if self.in_function > 0 {
             self.views.lock().remove(&VARIABLES_ID.0);
             return Mark::default();
         }
-        self.now_ticks = ticks_of(self.engine.config.env.clock.utc_ns());
+        self.note_moment();
         self.views.lock().clear();
         self.transactions.begin_statement();
         self.transactions.mark(&self.temp)

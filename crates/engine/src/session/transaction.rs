@@ -116,6 +116,11 @@ impl Transactions {
         self.databases.get(&database)
     }
 
+    /// Whether it changed definitions of a database.
+    pub(crate) fn has_own_definitions(&self, database: i32) -> bool {
+        self.existing(database).is_some_and(|part| part.catalog.is_some())
+    }
+
     /// XACT_STATE().
     pub(crate) fn state(&self) -> i16 {
         match (self.count, self.doomed) {

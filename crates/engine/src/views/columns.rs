@@ -69,6 +69,22 @@ const fn identity_columns() -> [Column; 29] {
     columns
 }
 
+/// What sys.computed_columns has likewise.
+const COMPUTED_COLUMNS: [Column; 28] = computed_columns();
+
+const fn computed_columns() -> [Column; 28] {
+    let mut columns = [COLUMNS[0]; 28];
+    let mut at = 0;
+    while at < 25 {
+        columns[at] = COLUMNS[at];
+        at += 1;
+    }
+    columns[25] = null("definition", SqlType::NVARCHAR_MAX);
+    columns[26] = null("uses_database_collation", Bit);
+    columns[27] = col("is_persisted", Bit);
+    columns
+}
+
 const COLUMNS_2022: &[Column] = &COLUMNS;
 
 const SYSCOLUMNS: &[Column] = &[
@@ -88,6 +104,7 @@ pub(crate) const VIEWS: &[View] = &[
     View { schema: "sys", name: "all_columns", columns: COLUMNS_2022, rows: all_columns },
     View { schema: "sys", name: "system_columns", columns: COLUMNS_2022, rows: system_columns },
     View { schema: "sys", name: "identity_columns", columns: &IDENTITY_COLUMNS, rows: identities },
+    View { schema: "sys", name: "computed_columns", columns: &COMPUTED_COLUMNS, rows: computed },
     View { schema: "sys", name: "syscolumns", columns: SYSCOLUMNS, rows: syscolumns },
 ];
 
@@ -99,7 +116,7 @@ fn row(object: i32, column: &ColumnDef, default_object: i32) -> Vec<Scalar> {
         text(column.name.clone()),
         int(column.id.0),
         tiny(sql_type.system_type_id()),
-        int(sql_type.user_type_id()),
+        int(column.user_type.map_or(sql_type.user_type_id(), |id| id.0)),
         small(sql_type.max_length()),
         tiny(sql_type.precision()),
         tiny(sql_type.scale()),
@@ -108,8 +125,9 @@ fn row(object: i32, column: &ColumnDef, default_object: i32) -> Vec<Scalar> {
         bit(sql_type.is_text() || sql_type.is_binary()),
         bit(false),
         bit(column.identity.is_some()),
+        bit(column.computed.is_some()),
     ];
-    row.extend((0..7).map(|_| bit(false)));
+    row.extend((0..6).map(|_| bit(false)));
     row.extend([int(0), int(default_object), int(0), bit(false), bit(false), tiny(0), text("NOT_APPLICABLE")]);
     row.extend((0..5).map(|_| Scalar::Null));
     row.extend([bit(false), bit(false), Scalar::Null, Scalar::Null, bit(false), Scalar::Null, Scalar::Null, bit(false)]);
@@ -128,7 +146,8 @@ fn columns(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErro
     for table in tables_of(session, database) {
         rows.extend(table.columns.iter().map(|column| row(table.id.0, column, default_object(session, &table, column))));
     }
-    for object in crate::views::modules::objects_of(session, database) {
+    let shown = |object: &std::sync::Arc<thawdb_catalog::ObjectDef>| object.kind != thawdb_catalog::ObjectKind::AliasType;
+    for object in crate::views::modules::objects_of(session, database).into_iter().filter(shown) {
         rows.extend(object.columns.iter().map(|column| row(object.id.0, column, 0)));
     }
     Ok(rows)
@@ -146,6 +165,8 @@ fn system_columns(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
                 identity: None,
                 default: None,
                 default_name: None,
+                computed: None,
+                user_type: None,
             };
             rows.push(row(id, &definition, 0));
         }
@@ -170,6 +191,20 @@ fn identities(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlE
             let last = session.storage_of(table.database)?.counters.last_identity(table.id, last);
             let number = |value: i64| Scalar::Decimal(i128::from(value));
             row.extend([number(identity.seed), number(identity.increment), last.map_or(Scalar::Null, number), bit(false)]);
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn computed(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let mut rows = Rows::new();
+    for table in tables_of(session, database) {
+        for column in &table.columns {
+            let Some(computed) = &column.computed else { continue };
+            let mut row = row(table.id.0, column, 0);
+            row.truncate(25);
+            row.extend([text(computed.definition.clone()), bit(column.sql_type.collation().is_some()), bit(computed.persisted)]);
             rows.push(row);
         }
     }
@@ -209,6 +244,8 @@ mod tests {
             identity: None,
             default: None,
             default_name: None,
+            computed: None,
+            user_type: None,
         };
         assert_eq!(row(1, &column, 0).len(), COLUMNS_2022.len());
         assert_eq!(COLUMNS_2022[39].name, "is_dropped_ledger_column");

@@ -187,7 +187,7 @@ fn row(record: &DatabaseRecord, open: bool, holdup: Option<LogHoldup>) -> Vec<Sc
         on("CONCAT_NULL_YIELDS_NULL", false),
         no(),
         on("QUOTED_IDENTIFIER", false),
-        no(),
+        on("RECURSIVE_TRIGGERS", false),
         on("CURSOR_CLOSE_ON_COMMIT", false),
         bit(record.properties.get("CURSOR_DEFAULT").is_some_and(|value| value == "LOCAL")),
     ]);

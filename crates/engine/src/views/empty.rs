@@ -17,15 +17,6 @@ const EXTENDED_PROPERTIES: &[Column] = &[
     null("value", SqlType::nvarchar(4000)),
 ];
 
-const COMPUTED_COLUMNS: &[Column] = &[
-    col("object_id", Int),
-    null("name", NAME),
-    col("column_id", Int),
-    col("is_computed", Bit),
-    null("definition", SqlType::NVARCHAR_MAX),
-    col("is_persisted", Bit),
-];
-
 const STATS: &[Column] = &[
     col("object_id", Int),
     null("name", NAME),
@@ -62,7 +53,6 @@ const fn standard(name: &'static str, columns: &'static [Column]) -> View {
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[
     sys("extended_properties", EXTENDED_PROPERTIES),
-    sys("computed_columns", COMPUTED_COLUMNS),
     sys("stats", STATS),
     sys("database_role_members", ROLE_MEMBERS),
     standard("REFERENTIAL_CONSTRAINTS", REFERENTIAL_CONSTRAINTS),

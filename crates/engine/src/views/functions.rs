@@ -28,7 +28,7 @@ impl std::fmt::Debug for Function {
 }
 
 fn all() -> impl Iterator<Item = &'static Function> {
-    let groups: [&'static [Function]; 2] = [super::log::FUNCTIONS, super::files::FUNCTIONS];
+    let groups: [&'static [Function]; 3] = [super::log::FUNCTIONS, super::files::FUNCTIONS, super::plans::FUNCTIONS];
     groups.into_iter().flatten()
 }
 

@@ -1,8 +1,10 @@
-//! sys.configurations, sys.servers, sys.messages, sys.dm_os_sys_info, sys.syslanguages.
+//! sys.configurations, sys.servers, sys.messages, sys.dm_os_sys_info, sys.syslanguages, and where memory is:
+//! sys.dm_os_memory_clerks, sys.dm_os_process_memory.
 
 use crate::session::state::SessionState;
 use crate::views::{Column, Rows, View, bit, col, int, null, small, text, tiny};
 use thawdb_catalog::DatabaseId;
+use thawdb_storage::memory::Clerk;
 use thawdb_types::SqlType::{BigInt, Bit, DateTime, Int, SmallInt, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -38,8 +40,32 @@ const SERVER_COLUMNS: &[Column] = &[
     col("is_linked", Bit),
 ];
 
-const SYS_INFO_COLUMNS: &[Column] =
-    &[col("cpu_count", Int), col("ms_ticks", BigInt), col("sqlserver_start_time", DateTime), col("committed_target_kb", BigInt)];
+const SYS_INFO_COLUMNS: &[Column] = &[
+    col("cpu_count", Int),
+    col("ms_ticks", BigInt),
+    col("sqlserver_start_time", DateTime),
+    col("committed_kb", BigInt),
+    col("committed_target_kb", BigInt),
+];
+
+const CLERK_COLUMNS: &[Column] = &[
+    col("memory_clerk_address", SqlType::varbinary(8)),
+    col("type", SqlType::nvarchar(60)),
+    col("name", SqlType::nvarchar(256)),
+    col("memory_node_id", SmallInt),
+    col("pages_kb", BigInt),
+    col("virtual_memory_reserved_kb", BigInt),
+    col("virtual_memory_committed_kb", BigInt),
+    col("page_size_in_bytes", BigInt),
+];
+
+const PROCESS_MEMORY_COLUMNS: &[Column] = &[
+    col("physical_memory_in_use_kb", BigInt),
+    col("large_page_allocations_kb", BigInt),
+    col("locked_page_allocations_kb", BigInt),
+    col("process_physical_memory_low", Bit),
+    col("process_virtual_memory_low", Bit),
+];
 
 const LANGUAGE_COLUMNS: &[Column] = &[
     col("langid", SmallInt),
@@ -60,6 +86,8 @@ pub(crate) const VIEWS: &[View] = &[
     View { schema: "sys", name: "configurations", columns: CONFIGURATION_COLUMNS, rows: configurations },
     View { schema: "sys", name: "messages", columns: MESSAGE_COLUMNS, rows: messages },
     View { schema: "sys", name: "servers", columns: SERVER_COLUMNS, rows: servers },
+    View { schema: "sys", name: "dm_os_memory_clerks", columns: CLERK_COLUMNS, rows: memory_clerks },
+    View { schema: "sys", name: "dm_os_process_memory", columns: PROCESS_MEMORY_COLUMNS, rows: process_memory },
     View { schema: "sys", name: "dm_os_sys_info", columns: SYS_INFO_COLUMNS, rows: sys_info },
     View { schema: "sys", name: "syslanguages", columns: LANGUAGE_COLUMNS, rows: languages },
 ];
@@ -121,8 +149,42 @@ fn sys_info(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     let engine = &session.engine;
     let cores = std::thread::available_parallelism().map_or(1, |cores| i32::try_from(cores.get()).unwrap_or(i32::MAX));
     let ticks = i64::try_from(engine.config.env.clock.monotonic_ns() / 1_000_000).unwrap_or(i64::MAX);
-    let target = i64::try_from(engine.config.memory_bytes_max >> 10).unwrap_or(i64::MAX);
-    Ok(vec![vec![int(cores), Scalar::BigInt(ticks), Scalar::DateTime(engine.started), Scalar::BigInt(target)]])
+    let memory = engine.storage.memory();
+    let committed = Clerk::ALL.iter().map(|clerk| memory.bytes_of(*clerk)).sum();
+    let started = Scalar::DateTime(engine.started);
+    Ok(vec![vec![int(cores), Scalar::BigInt(ticks), started, kilobytes(committed), kilobytes(memory.bytes_max())]])
+}
+
+fn kilobytes(bytes: u64) -> Scalar {
+    Scalar::BigInt(i64::try_from(bytes >> 10).unwrap_or(i64::MAX))
+}
+
+/// Where memory is: what the pool occupies and what grants hold exactly, the rest of the process as it was measured last.
+fn memory_clerks(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let memory = session.engine.storage.memory();
+    let row = |(number, clerk): (usize, &Clerk)| {
+        let bytes = memory.bytes_of(*clerk);
+        // The pool's arena is reserved at once and committed as it is used.
+        let (reserved, committed) = if *clerk == Clerk::Pool { (memory.pool_bytes_max(), bytes) } else { (0, 0) };
+        vec![
+            Scalar::Binary((number as u64 + 1).to_be_bytes().to_vec()),
+            text(clerk.type_name()),
+            text("Default"),
+            small(0),
+            kilobytes(bytes),
+            kilobytes(reserved),
+            kilobytes(committed),
+            Scalar::BigInt(8192),
+        ]
+    };
+    Ok(Clerk::ALL.iter().enumerate().map(row).collect())
+}
+
+fn process_memory(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let in_use = session.engine.config.env.clock.process_memory_bytes();
+    let memory = session.engine.storage.memory();
+    let is_low = bit(memory.is_overdrawn());
+    Ok(vec![vec![kilobytes(in_use), kilobytes(0), kilobytes(0), is_low, bit(false)]])
 }
 
 fn languages(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {

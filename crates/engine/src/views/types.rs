@@ -2,7 +2,8 @@
 
 use crate::session::state::SessionState;
 use crate::views::{Column, Rows, View, bit, col, int, null, optional_text, small, text, tiny};
-use thawdb_catalog::DatabaseId;
+use std::sync::Arc;
+use thawdb_catalog::{DatabaseId, ObjectDef, ObjectKind};
 use thawdb_types::SqlType::{Bit, Int, SmallInt, TinyInt};
 use thawdb_types::{Collation, MaxLength, Scalar, SqlError, SqlType};
 
@@ -27,7 +28,74 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// The views of this file.
-pub(crate) const VIEWS: &[View] = &[View { schema: "sys", name: "types", columns: COLUMNS, rows: types }];
+pub(crate) const VIEWS: &[View] = &[
+    View { schema: "sys", name: "types", columns: COLUMNS, rows: types },
+    View { schema: "sys", name: "table_types", columns: &TABLE_TYPES, rows: table_types },
+];
+
+/// What sys.table_types has: its own columns after those of sys.types.
+const TABLE_TYPES: [Column; 17] = table_type_columns();
+
+const fn table_type_columns() -> [Column; 17] {
+    let mut columns = [COLUMNS[0]; 17];
+    let mut at = 0;
+    while at < COLUMNS.len() {
+        columns[at] = COLUMNS[at];
+        at += 1;
+    }
+    columns[15] = col("type_table_object_id", Int);
+    columns[16] = null("is_memory_optimized", Bit);
+    columns
+}
+
+/// The types that users have made in a database.
+fn user_types(session: &SessionState, database: DatabaseId) -> Vec<Arc<ObjectDef>> {
+    let Some(catalog) = session.definitions(database) else { return Vec::new() };
+    catalog.objects.values().filter(|object| object.kind.is_type()).cloned().collect()
+}
+
+fn user_row(object: &ObjectDef) -> Vec<Scalar> {
+    let base = object.columns.first().filter(|_| object.kind == ObjectKind::AliasType);
+    let sql_type = base.map(|column| column.sql_type);
+    vec![
+        text(object.name.clone()),
+        tiny(sql_type.map_or(243, |of| of.system_type_id())),
+        int(object.id.0),
+        int(object.schema.0),
+        Scalar::Null,
+        small(sql_type.map_or(-1, |of| of.max_length())),
+        tiny(sql_type.map_or(0, |of| of.precision())),
+        tiny(sql_type.map_or(0, |of| of.scale())),
+        optional_text(sql_type.and_then(|of| of.collation()).map(|collation| collation.name())),
+        bit(base.is_some_and(|column| column.nullable)),
+        bit(true),
+        bit(false),
+        int(0),
+        int(0),
+        bit(object.kind == ObjectKind::TableType),
+    ]
+}
+
+fn table_types(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let tables = user_types(session, database).into_iter().filter(|object| object.kind == ObjectKind::TableType);
+    let row = |object: Arc<ObjectDef>| {
+        let mut row = user_row(&object);
+        row.extend([int(object.id.0), bit(false)]);
+        row
+    };
+    Ok(tables.map(row).collect())
+}
+
+/// TYPE_ID and TYPE_NAME of a user's type.
+pub(crate) fn user_type_named(session: &SessionState, schema: &str, name: &str) -> Option<i32> {
+    session.definitions(session.database.id)?.user_type(schema, name).map(|object| object.id.0)
+}
+
+/// The name of a user's type.
+pub(crate) fn user_type_name(session: &SessionState, id: i32) -> Option<String> {
+    let catalog = session.definitions(session.database.id)?;
+    catalog.objects.get(&id).filter(|object| object.kind.is_type()).map(|object| object.name.clone())
+}
 
 /// A type as sys.types shows it.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +191,7 @@ pub(crate) fn name_of_id(id: i32) -> Option<&'static str> {
     known().find(|known| known.user_type_id == id).map(|known| known.name)
 }
 
-fn types(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+fn types(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let row = |known: KnownType| {
         vec![
             text(known.name),
@@ -143,5 +211,7 @@ fn types(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
             bit(false),
         ]
     };
-    Ok(known().map(row).collect())
+    let mut rows: Rows = known().map(row).collect();
+    rows.extend(user_types(session, database).iter().map(|object| user_row(object)));
+    Ok(rows)
 }

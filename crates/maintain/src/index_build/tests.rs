@@ -155,6 +155,8 @@ pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
         identity: None,
         default: None,
         default_name: None,
+        computed: None,
+        user_type: None,
     };
     TableDef {
         database: DatabaseId(5),
@@ -165,6 +167,8 @@ pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
         columns: types.iter().enumerate().map(column).collect(),
         indexes,
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: 0,
         modified: 0,

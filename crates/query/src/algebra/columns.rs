@@ -20,7 +20,7 @@ pub struct ColumnInfo {
 }
 
 /// All columns of a statement.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Columns(Vec<ColumnInfo>);
 
 impl Columns {

@@ -19,6 +19,7 @@
 
 pub mod coerce;
 pub mod collation;
+pub mod computed;
 pub mod error;
 pub mod expr;
 pub mod objects;
@@ -67,6 +68,13 @@ pub(crate) struct PendingWindow {
     pub order: Vec<BoundSortKey>,
 }
 
+/// Tables out of reach, and the message for who reaches for them.
+#[derive(Debug, Clone)]
+pub(crate) struct HiddenTables {
+    pub number: i32,
+    pub tables: Vec<ScopeTable>,
+}
+
 /// A query being bound.
 #[derive(Debug)]
 pub(crate) struct Level {
@@ -82,6 +90,8 @@ pub(crate) struct Level {
     pub windows: Vec<PendingWindow>,
     /// WINDOW clause.
     pub named_windows: Vec<ast::NamedWindow>,
+    /// Tables that a clause of MERGE must not look at.
+    pub hidden: Option<HiddenTables>,
     /// Set while the argument of an aggregate is bound: 130 for another inside.
     pub in_aggregate: bool,
     /// Set while the arguments of a window function are bound: 4109 for another inside.
@@ -97,6 +107,7 @@ impl Level {
             groupings: Vec::new(),
             windows: Vec::new(),
             named_windows: Vec::new(),
+            hidden: None,
             in_aggregate: false,
             in_window: false,
         }
@@ -124,8 +135,12 @@ pub struct Binder<'c> {
     pub(crate) home: Option<(DatabaseId, String)>,
     /// Parameters of the inline functions being expanded, the innermost last.
     pub(crate) parameters: Vec<Vec<(String, BoundExpr)>>,
+    /// Tables behind their table-valued parameters, likewise.
+    pub(crate) table_parameters: Vec<Vec<(String, Arc<TableDef>)>>,
     /// MAXRECURSION; 100 unless said, 0 is none.
     pub(crate) recursion_max: u32,
+    /// What `$action` is while the OUTPUT of MERGE is bound.
+    pub(crate) merge_action: Option<ColumnRef>,
     dependencies: Vec<Dependency>,
     catalogs: Vec<(DatabaseId, Arc<Catalog>)>,
     /// Line of the statement, for errors that SQL Server places there.
@@ -145,7 +160,9 @@ impl<'c> Binder<'c> {
             views_deep: 0,
             home: None,
             parameters: Vec::new(),
+            table_parameters: Vec::new(),
             recursion_max: 100,
+            merge_action: None,
             dependencies: Vec::new(),
             catalogs: Vec::new(),
             statement: ast::Span { start: 0, end: 0, line },

@@ -3,8 +3,8 @@
 //! Order: the tables of the query being bound, then those of enclosing queries, outwards; the first level where the name
 //! is found decides, and two finds in one level are 209. An alias hides its table's name. Names compare without case.
 
+use super::Binder;
 use super::error::error;
-use super::{Binder, Level};
 use crate::algebra::ColumnRef;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
@@ -65,10 +65,10 @@ enum Found {
     Several,
 }
 
-fn find(level: &Level, name: &ColumnName) -> (Found, bool) {
+fn find(tables: &[ScopeTable], name: &ColumnName) -> (Found, bool) {
     let mut found = Found::No;
     let mut table_known = false;
-    for table in &level.tables {
+    for table in tables {
         match &name.table {
             Some(qualifier) if !table.is_called(qualifier) => continue,
             None if table.qualified_only => continue,
@@ -109,10 +109,15 @@ impl Binder<'_> {
     pub(crate) fn resolve(&self, name: &ColumnName) -> Result<(ColumnRef, usize), SqlError> {
         let mut table_known = false;
         for (out, level) in self.levels.iter().rev().enumerate() {
-            match find(level, name) {
+            match find(&level.tables, name) {
                 (Found::One(column), _) => return Ok((column, out)),
                 (Found::Several, _) => return Err(error(209, &[&name.column.text], name.span)),
                 (Found::No, known) => table_known |= known,
+            }
+            if let Some(hidden) = &level.hidden
+                && !matches!(find(&hidden.tables, name), (Found::No, false))
+            {
+                return Err(error(hidden.number, &[&shown(name)], name.span));
             }
             if table_known {
                 break;

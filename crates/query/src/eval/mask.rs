@@ -74,7 +74,7 @@ impl Mask {
 /// Values of a predicate.
 pub(super) fn mask<'p>(expr: &'p Expr, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<Mask, SqlError> {
     if batch.rows == 1 {
-        return Ok(Mask::constant(&eval_row(expr, RowRef { columns: &batch.columns, row: 0 }, cx)?, 1));
+        return Ok(Mask::constant(&eval_row(expr, RowRef::at(&batch.columns, 0), cx)?, 1));
     }
     match &expr.kind {
         ExprKind::And(terms) => and(terms, batch, cx),
@@ -185,7 +185,7 @@ fn like<'p>(
     batch: &Batch,
     cx: &mut Cx<'p, '_>,
 ) -> Result<Mask, SqlError> {
-    let nothing = RowRef { columns: &[], row: 0 };
+    let nothing = RowRef::NOTHING;
     let pattern = eval_row(pattern, nothing, cx)?;
     let escape = escape.map(|e| eval_row(e, nothing, cx)).transpose()?;
     let texts = match eval(operand, batch, cx)? {

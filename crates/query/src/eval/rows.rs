@@ -14,23 +14,48 @@ use thawdb_types::collation::like;
 use thawdb_types::compare::{compare, compare_sql};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, scalar_at};
 
-/// A row of a batch.
+/// A row: of a batch, or its values as they are.
 #[derive(Clone, Copy)]
 pub(crate) struct RowRef<'a> {
     pub(crate) columns: &'a [ArrayRef],
     pub(crate) row: usize,
+    /// The row's values, of one that is of no batch.
+    values: &'a [Scalar],
+}
+
+impl<'a> RowRef<'a> {
+    /// No row: for expressions that name no column.
+    pub(crate) const NOTHING: RowRef<'static> = RowRef { columns: &[], row: 0, values: &[] };
+
+    /// Row `row` of these columns.
+    pub(crate) fn at(columns: &'a [ArrayRef], row: usize) -> Self {
+        Self { columns, row, values: &[] }
+    }
+
+    /// The row with these values. A subquery cannot refer to it.
+    pub(crate) fn of_values(values: &'a [Scalar]) -> Self {
+        Self { columns: &[], row: 0, values }
+    }
+
+    #[inline]
+    fn column(self, at: usize, sql_type: &SqlType) -> Scalar {
+        match self.columns.get(at) {
+            Some(column) => scalar_at(column.as_ref(), self.row, sql_type),
+            None => self.values[at].clone(),
+        }
+    }
 }
 
 /// Value of an expression that names no column.
 pub(crate) fn eval_free<'p>(expr: &'p Expr, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
-    eval_row(expr, RowRef { columns: &[], row: 0 }, cx)
+    eval_row(expr, RowRef::NOTHING, cx)
 }
 
 /// Value of `expr` for one row.
 pub(crate) fn eval_row<'p>(expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
     match &expr.kind {
         ExprKind::Literal(value) => Ok(value.clone()),
-        ExprKind::Column(at) => Ok(scalar_at(row.columns[*at].as_ref(), row.row, &expr.sql_type)),
+        ExprKind::Column(at) => Ok(row.column(*at, &expr.sql_type)),
         ExprKind::Outer { level, column } => Ok(cx.outer(*level, *column, &expr.sql_type)),
         ExprKind::Variable(index) => Ok(cx.host.variable(*index)),
         ExprKind::Global(name) => cx.host.global(name),

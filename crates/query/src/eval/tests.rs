@@ -110,7 +110,7 @@ fn both_ways_agree() {
         let expr = if seed % 2 == 0 { draw.predicate(3) } else { draw.of_type(TYPES[(seed / 2 % 5) as usize], 3) };
         let mut state = CxState::default();
         let mut cx = Cx { host: &mut host, state: &mut state };
-        let rows: Vec<_> = (0..batch.rows).map(|row| eval_row(&expr, RowRef { columns: &batch.columns, row }, &mut cx)).collect();
+        let rows: Vec<_> = (0..batch.rows).map(|row| eval_row(&expr, RowRef::at(&batch.columns, row), &mut cx)).collect();
         match eval_array(&expr, &batch, &mut cx) {
             Ok(array) => {
                 for (row, value) in rows.iter().enumerate() {

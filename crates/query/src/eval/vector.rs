@@ -43,7 +43,7 @@ pub(super) fn eval<'p>(expr: &'p Expr, batch: &Batch, cx: &mut Cx<'p, '_>) -> Re
         return Ok(Datum::Array(thawdb_types::column::empty_array(&expr.sql_type)));
     }
     if batch.rows == 1 || is_row_independent(expr) {
-        return Ok(Datum::Value(eval_row(expr, RowRef { columns: &batch.columns, row: 0 }, cx)?));
+        return Ok(Datum::Value(eval_row(expr, RowRef::at(&batch.columns, 0), cx)?));
     }
     match &expr.kind {
         ExprKind::Compare { .. }
@@ -72,7 +72,7 @@ pub(super) fn eval<'p>(expr: &'p Expr, batch: &Batch, cx: &mut Cx<'p, '_>) -> Re
 pub(super) fn eval_rows<'p>(expr: &'p Expr, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<ArrayRef, SqlError> {
     let mut builder = ColumnBuilder::new(&expr.sql_type, batch.rows);
     for row in 0..batch.rows {
-        builder.append(&eval_row(expr, RowRef { columns: &batch.columns, row }, cx)?);
+        builder.append(&eval_row(expr, RowRef::at(&batch.columns, row), cx)?);
     }
     Ok(builder.finish())
 }

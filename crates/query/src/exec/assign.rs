@@ -28,7 +28,7 @@ impl<'p> Operator<'p> for AssignVariables<'p> {
         while let Some(batch) = self.input.next(cx)? {
             for row in 0..batch.rows {
                 for (variable, expr) in self.assignments {
-                    let value = eval_row(expr, RowRef { columns: &batch.columns, row }, cx)?;
+                    let value = eval_row(expr, RowRef::at(&batch.columns, row), cx)?;
                     cx.host.set_variable(*variable, value);
                 }
             }

@@ -4,7 +4,9 @@
 //! text may be cut, as SQL Server does. char, nchar and binary are filled up to their length.
 
 use crate::eval::convert_scalar;
-use crate::exec::Cx;
+use crate::eval::eval_array;
+use crate::exec::{Batch, Cx};
+use crate::expr::Expr;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use thawdb_catalog::{ColumnDef, TableDef};
@@ -23,9 +25,34 @@ pub(super) fn full_name(table: &TableDef, cx: &Cx<'_, '_>) -> String {
 /// Fails with 515 if a column that may not be NULL has one; `verb` is INSERT or UPDATE.
 pub(super) fn check_not_null(table: &TableDef, columns: &[ArrayRef], verb: &str, cx: &Cx<'_, '_>) -> Result<(), SqlError> {
     for (definition, array) in table.columns.iter().zip(columns) {
-        if !definition.nullable && array.null_count() > 0 {
+        if !definition.nullable && array.null_count() > 0 && !definition.is_virtual() {
             return Err(message(515, &[&definition.name, &full_name(table, cx), &verb]));
         }
+    }
+    Ok(())
+}
+
+/// Works out what a new row has by itself: rowversions and stored computed columns.
+pub(super) fn derive<'p>(
+    table: &TableDef,
+    computed: &'p [(usize, Expr)],
+    columns: &mut [ArrayRef],
+    rows: usize,
+    cx: &mut Cx<'p, '_>,
+) -> Result<(), SqlError> {
+    if let Some(at) = table.columns.iter().position(|column| column.sql_type == SqlType::RowVersion) {
+        let first = cx.host.next_row_version(table.database, rows as u64)?;
+        let mut builder = ColumnBuilder::new(&SqlType::RowVersion, rows);
+        (0..rows as u64).for_each(|row| builder.append(&Scalar::Binary((first + row).to_be_bytes().to_vec())));
+        columns[at] = builder.finish();
+    }
+    if computed.is_empty() {
+        return Ok(());
+    }
+    let row = Batch::new(columns.to_vec(), rows);
+    for (at, expr) in computed {
+        let values = eval_array(expr, &row, cx)?;
+        columns[*at] = fit(table, &table.columns[*at], &values, &expr.sql_type, cx)?;
     }
     Ok(())
 }
@@ -41,11 +68,16 @@ pub(super) fn fit(table: &TableDef, column: &ColumnDef, array: &ArrayRef, from: 
     }
     let mut builder = ColumnBuilder::new(to, array.len());
     for row in 0..array.len() {
-        let value = scalar_at(array.as_ref(), row, from);
-        let value = if from == to || value.is_null() { value } else { convert_scalar(value, from, &unlimited(from, to), 0, false)? };
-        builder.append(&fit_length(value, to).map_err(|cut| message(2628, &[&full_name(table, cx), &column.name, &cut]))?);
+        builder.append(&fit_value(table, column, scalar_at(array.as_ref(), row, from), from, cx)?);
     }
     Ok(builder.finish())
+}
+
+/// A value of type `from` as one of a column.
+pub(super) fn fit_value(table: &TableDef, column: &ColumnDef, value: Scalar, from: &SqlType, cx: &Cx<'_, '_>) -> Result<Scalar, SqlError> {
+    let to = &column.sql_type;
+    let value = if from == to || value.is_null() { value } else { convert_scalar(value, from, &unlimited(from, to), 0, false)? };
+    fit_length(value, to).map_err(|cut| message(2628, &[&full_name(table, cx), &column.name, &cut]))
 }
 
 /// Whether values of the type may be too long or too short for it.

@@ -44,6 +44,8 @@ pub struct BulkTarget {
     pub types: Vec<SqlType>,
     /// Defaults of table columns: for columns not pushed, and for NULLs unless `keep_nulls`.
     pub defaults: Vec<(usize, Expr)>,
+    /// Stored computed columns, over the row.
+    pub computed: Vec<(usize, Expr)>,
     /// Identity values come with the rows; otherwise a pushed identity column is ignored and numbers are handed out.
     pub keep_identity: bool,
     /// NULLs stay NULL where the column has a default.
@@ -83,8 +85,8 @@ impl BulkInsert {
         let others = target.table.indexes.len() - 1;
         let memory_bytes_max = host.memory_grant_bytes() / others.max(1);
         let options = SortOptions { memory_bytes_max, temp_folder: host.temp_folder(), stable: false, ordered_bytes: 0 };
-        let sorts =
-            if was_empty { (0..others).map(|_| ExternalSort::new(host.env().clone(), options.clone())).collect() } else { Vec::new() };
+        let sort = |_| ExternalSort::new(host.env().clone(), options.clone()).accounted(host.memory_account());
+        let sorts = if was_empty { (0..others).map(sort).collect() } else { Vec::new() };
         Ok(Self {
             target,
             writer,
@@ -283,7 +285,13 @@ fn complete(target: &BulkTarget, batch: &Batch, host: &mut dyn StatementHost) ->
             }
         }
     }
-    InsertSpec { table: &target.table, targets: &targets, defaults: &target.defaults }.complete(&batch, &types, &mut cx)
+    InsertSpec {
+        table: &target.table,
+        targets: std::borrow::Cow::Borrowed(&targets),
+        defaults: &target.defaults,
+        computed: &target.computed,
+    }
+    .complete(&batch, &types, &mut cx)
 }
 
 /// The order that makes keys rise; `None` if they do already.

@@ -126,7 +126,8 @@ impl<'p> ChangedRows<'p> {
         let (table, layout) = (&writer.table, &writer.layouts[0]);
         let view = cx.host.read_view(table.database)?;
         let blocks = [block];
-        for (column, at) in self.old_columns.iter().enumerate() {
+        let held = |(column, _): &(usize, &usize)| !table.columns[*column].is_virtual();
+        for (column, at) in self.old_columns.iter().enumerate().filter(held) {
             let wanted = Wanted::Column { place: layout.place(column), sql_type: table.columns[column].sql_type };
             old.columns[*at] = decode(layout, &wanted, &Fetched::new(layout, &blocks, false), None, &view)
                 .map_err(|e| cx.host.storage_error(table.database, e.0))?;

@@ -160,6 +160,11 @@ fn visit_exprs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Expr)) {
         NodeKind::Insert { defaults, output, .. } => defaults.iter().map(|(_, e)| e).chain(output).for_each(visit),
         NodeKind::Update { assignments, output, .. } => assignments.iter().map(|(_, e)| e).chain(output).for_each(visit),
         NodeKind::Delete { output, .. } => output.iter().for_each(visit),
+        NodeKind::Instead { new, output, .. } => new.iter().chain(output).for_each(visit),
+        NodeKind::Merge { steps, output, .. } => {
+            let own = steps.iter().flat_map(|step| step.exprs());
+            own.chain(output).for_each(visit);
+        }
         NodeKind::AssignVariables { assignments, .. } => assignments.iter().for_each(|(_, e)| visit(e)),
     }
 }
@@ -212,6 +217,8 @@ fn visit_inputs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Node, bool)) {
         | NodeKind::Insert { input, .. }
         | NodeKind::Update { input, .. }
         | NodeKind::Delete { input, .. }
+        | NodeKind::Merge { input, .. }
+        | NodeKind::Instead { input, .. }
         | NodeKind::AssignVariables { input, .. } => visit(input, false),
     }
 }

@@ -12,8 +12,12 @@ use crate::exec::{Operator, correlation};
 use crate::phys::Node;
 use arrow_array::ArrayRef;
 use std::sync::Arc;
+use thawdb_storage::memory::{Clerk, Grant};
 use thawdb_types::error::message;
 use thawdb_types::{Batch, Scalar, SqlError, SqlType, scalar_at};
+
+/// Memory is taken from the instance's account in such steps; what is less is not worth a look at it.
+const GRANT_STEP_BYTES: usize = 1 << 20;
 
 /// A row of an enclosing query: columns of its batch and the position.
 #[derive(Clone)]
@@ -51,6 +55,8 @@ pub struct CxState<'p> {
     /// Bytes of memory that operators hold now, as they account for it, and the most there was at once.
     memory_bytes: usize,
     memory_bytes_peak: usize,
+    /// What of it is taken from the instance's account, in steps; given back when the execution ends, however it does.
+    grant: Option<Grant>,
     /// What has been read of each table, if somebody wants to know.
     pub reads: Option<Box<crate::exec::counted::ReadAccount>>,
     /// Bytes written to files for want of memory.
@@ -124,13 +130,32 @@ impl<'p> Cx<'p, '_> {
         state.memory_bytes = state.memory_bytes - *held + bytes;
         *held = bytes;
         state.memory_bytes_peak = state.memory_bytes_peak.max(state.memory_bytes);
-        state.memory_bytes <= self.host.memory_grant_bytes() / 8 * 3
+        let is_within = state.memory_bytes <= self.host.memory_grant_bytes() / 8 * 3;
+        self.take_from_account() && is_within
     }
 
-    /// As [`Self::hold`] for what cannot be spilled: fails beyond the whole grant.
+    /// Has the instance's account hold what operators hold; false if that is more than it can give.
+    fn take_from_account(&mut self) -> bool {
+        let bytes = (self.state.memory_bytes / GRANT_STEP_BYTES * GRANT_STEP_BYTES) as u64;
+        if self.state.grant.is_none() && bytes > 0 {
+            self.state.grant = self.host.memory_account().map(|account| Grant::new(account, Clerk::Query));
+        }
+        let Some(grant) = &mut self.state.grant else { return true };
+        let given = bytes == grant.bytes() || grant.try_resize(bytes);
+        if !given {
+            // It is held already: the account must know.
+            grant.resize(bytes);
+        }
+        given
+    }
+
+    /// As [`Self::hold`] for what cannot be spilled: fails beyond the whole grant, and where the instance has given out more
+    /// than it has.
     pub fn hold_or_fail(&mut self, held: &mut usize, bytes: usize) -> Result<(), SqlError> {
-        self.hold(held, bytes);
-        if self.state.memory_bytes > self.host.memory_grant_bytes() { Err(message(701, &[&"default"])) } else { Ok(()) }
+        let given = self.hold(held, bytes);
+        let is_beyond = self.state.memory_bytes > self.host.memory_grant_bytes();
+        let is_overdrawn = !given && self.host.memory_account().is_some_and(|account| account.is_overdrawn());
+        if is_beyond || is_overdrawn { Err(message(701, &[&"default"])) } else { Ok(()) }
     }
 
     /// Fails if `bytes` of working memory are more than the statement was granted and cannot be spilled.

@@ -4,7 +4,7 @@
 //! (`spool`).
 
 use crate::eval::eval_array;
-use crate::exec::assignment::{check_not_null, fit};
+use crate::exec::assignment::{check_not_null, derive, fit};
 use crate::exec::batch::Rows;
 use crate::exec::table_writer::{TableRows, TableWriter};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build_change_input, counts_own_rows};
@@ -22,6 +22,8 @@ pub(super) struct Insert<'p> {
     input_columns: &'p [OutputColumn],
     spec: InsertSpec<'p>,
     writer: TableWriter,
+    /// Input columns handed on.
+    passed: &'p [usize],
     output: &'p [Expr],
     /// The input changes rows itself and counts them (OUTPUT INTO): the count told is its.
     counted_below: bool,
@@ -31,21 +33,42 @@ pub(super) struct Insert<'p> {
 pub(super) struct InsertSpec<'p> {
     pub(super) table: &'p Arc<TableDef>,
     /// Table column of each input column.
-    pub(super) targets: &'p [usize],
+    pub(super) targets: std::borrow::Cow<'p, [usize]>,
     pub(super) defaults: &'p [(usize, Expr)],
+    /// Stored computed columns, over the row.
+    pub(super) computed: &'p [(usize, Expr)],
 }
 
 impl<'p> Insert<'p> {
-    pub(super) fn new(input: &'p Node, spec: InsertSpec<'p>, output: &'p [Expr]) -> Self {
+    pub(super) fn new(input: &'p Node, spec: InsertSpec<'p>, passed: &'p [usize], output: &'p [Expr]) -> Self {
         let writer = TableWriter::new(spec.table);
         let counted_below = counts_own_rows(input);
-        Self { input: build_change_input(input, spec.table, None), input_columns: &input.columns, spec, writer, output, counted_below }
+        Self {
+            input: build_change_input(input, spec.table, None),
+            input_columns: &input.columns,
+            spec,
+            writer,
+            passed,
+            output,
+            counted_below,
+        }
     }
 }
 
 impl<'p> InsertSpec<'p> {
     /// Every column of the table for the rows of `batch`, whose columns have these types.
     pub(super) fn complete(&self, batch: &Batch, types: &[SqlType], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
+        self.complete_for("INSERT", batch, types, cx)
+    }
+
+    /// The same; `verb` is what messages call the statement.
+    pub(super) fn complete_for(
+        &self,
+        verb: &str,
+        batch: &Batch,
+        types: &[SqlType],
+        cx: &mut Cx<'p, '_>,
+    ) -> Result<Vec<ArrayRef>, SqlError> {
         let mut columns = Vec::with_capacity(self.table.columns.len());
         for (at, definition) in self.table.columns.iter().enumerate() {
             let given = self.targets.iter().position(|target| *target == at);
@@ -66,9 +89,10 @@ impl<'p> InsertSpec<'p> {
                 (None, None, None) => array_from_scalar(&definition.sql_type, &Scalar::Null, batch.rows),
             });
         }
-        check_not_null(self.table, &columns, "INSERT", cx)?;
+        derive(self.table, self.computed, &mut columns, batch.rows, cx)?;
+        check_not_null(self.table, &columns, verb, cx)?;
         if cx.host.watches(self.table) {
-            cx.host.check_rows("INSERT", self.table, &columns, batch.rows)?;
+            cx.host.check_rows(verb, self.table, &columns, batch.rows)?;
         }
         Ok(columns)
     }
@@ -166,6 +190,9 @@ impl<'p> Operator<'p> for Insert<'p> {
             }
             if self.counted_below {
                 cx.state.rows_affected = counted;
+            }
+            if !self.passed.is_empty() {
+                return Ok(Some(batch.project(self.passed)));
             }
             if !self.output.is_empty() {
                 let rows = inserted.rows;

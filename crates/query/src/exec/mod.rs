@@ -30,13 +30,18 @@ mod filter;
 mod hash_join;
 mod hash_spill;
 mod insert;
+mod instead;
 mod key_table;
 mod keys;
+mod layouts;
 mod limit;
 mod locked_rows;
+mod merge;
 mod merge_join;
 mod nested_loop;
 mod pairs;
+mod point;
+mod point_update;
 mod project;
 mod recursive;
 mod seek;
@@ -68,6 +73,7 @@ use counted::Counted;
 pub use counted::{ReadAccount, TableReads};
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
+pub use point::{PointBuffers, PointRead, calls_function, runs_nothing};
 pub use thawdb_types::Batch;
 
 use crate::context::StatementHost;
@@ -178,7 +184,15 @@ impl<'p> Execution<'p> {
 }
 
 fn counts_own_rows(plan: &Node) -> bool {
-    matches!(plan.kind, NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } | NodeKind::AssignVariables { .. })
+    matches!(
+        plan.kind,
+        NodeKind::Insert { .. }
+            | NodeKind::Update { .. }
+            | NodeKind::Delete { .. }
+            | NodeKind::Merge { .. }
+            | NodeKind::Instead { .. }
+            | NodeKind::AssignVariables { .. }
+    )
 }
 
 /// Value of an expression that names no column: what IF, WHILE, SET, PRINT and parameters need. Makes no array.
@@ -235,11 +249,18 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
             Box::new(recursive::Recursive::new(anchor, recursive, *work_table, *depth_max))
         }
         NodeKind::WorkTableScan { work_table } => Box::new(recursive::WorkTableScan::new(*work_table)),
+        NodeKind::Instead { table, input, old_columns, new, output, .. } => {
+            Box::new(instead::Instead::new(table, input, old_columns, new, output))
+        }
         NodeKind::AssignVariables { input, assignments } => Box::new(assign::AssignVariables::new(build(input), assignments)),
         NodeKind::Window { input, partition, order, functions } => {
             Box::new(window::Window::new(input, partition, order, functions, &node.columns))
         }
-        NodeKind::TableScan { .. } | NodeKind::Insert { .. } | NodeKind::Update { .. } | NodeKind::Delete { .. } => build_stored(node),
+        NodeKind::TableScan { .. }
+        | NodeKind::Insert { .. }
+        | NodeKind::Update { .. }
+        | NodeKind::Delete { .. }
+        | NodeKind::Merge { .. } => build_stored(node),
     }
 }
 
@@ -251,15 +272,23 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
             let scans = u64::from(!spec.is_one_row());
             Box::new(Counted::new(table_scan::TableScan::new(spec), table, scans))
         }
-        NodeKind::Insert { table, input, targets, defaults, output } => {
-            let insert = insert::Insert::new(input, insert::InsertSpec { table, targets, defaults }, output);
+        NodeKind::Insert { table, input, targets, defaults, computed, passed, output } => {
+            let insert =
+                insert::Insert::new(input, insert::InsertSpec { table, targets: targets.into(), defaults, computed }, passed, output);
             Box::new(Counted::new(insert, table, 0))
         }
-        NodeKind::Update { table, input, assignments, old_columns, output } => {
-            Box::new(Counted::new(update::Update::new(table, input, assignments, old_columns, output), table, 0))
+        NodeKind::Update { table, input, assignments, computed, old_columns, output } => {
+            let spec = point_update::UpdateSpec { table, input, assignments, old_columns, output };
+            match point_update::PointUpdate::of(spec) {
+                Some(point) => Box::new(Counted::new(point, table, 0)),
+                None => Box::new(Counted::new(update::Update::new(table, input, assignments, computed, old_columns, output), table, 0)),
+            }
         }
         NodeKind::Delete { table, input, old_columns, output } => {
             Box::new(Counted::new(delete::Delete::new(table, input, old_columns, output), table, 0))
+        }
+        NodeKind::Merge { table, input, steps, computed, old_columns, output } => {
+            Box::new(Counted::new(merge::Merge::new(table, input, steps, computed, old_columns, output), table, 0))
         }
         _ => unreachable!("only nodes that touch tables come here"),
     }

@@ -18,12 +18,13 @@ pub(super) struct Sort<'p> {
     buffer: SortBuffer<'p>,
     spilled: Option<Spilled>,
     at: usize,
+    held: usize,
 }
 
 impl<'p> Sort<'p> {
     pub(super) fn new(input: &'p Node, keys: &'p [SortKey]) -> Self {
         let types = input.columns.iter().map(|c| c.sql_type).collect();
-        Self { input: build(input), types, buffer: SortBuffer::new(keys), spilled: None, at: 0 }
+        Self { input: build(input), types, buffer: SortBuffer::new(keys), spilled: None, at: 0, held: 0 }
     }
 }
 
@@ -31,11 +32,14 @@ impl<'p> Operator<'p> for Sort<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         self.buffer.clear();
         (self.spilled, self.at) = (None, 0);
+        cx.hold(&mut self.held, 0);
         self.input.open(cx)?;
         let mut external = None;
         while let Some(batch) = self.input.next(cx)? {
             self.buffer.push(batch, cx)?;
-            if external.is_some() || self.buffer.memory_bytes() > cx.host.memory_grant_bytes() / 2 {
+            let bytes = self.buffer.memory_bytes();
+            if external.is_some() || !cx.hold(&mut self.held, bytes) || bytes > cx.host.memory_grant_bytes() / 2 {
+                cx.hold(&mut self.held, 0);
                 let sort = external.get_or_insert_with(|| external_sort(true, cx));
                 self.buffer.spill(sort, &self.types).map_err(|e| failed(e, cx))?;
             }
@@ -58,6 +62,9 @@ impl<'p> Operator<'p> for Sort<'p> {
         }
         let to = self.buffer.len().min(self.at + BATCH_ROWS);
         if to == self.at {
+            self.buffer.clear();
+            self.at = 0;
+            cx.hold(&mut self.held, 0);
             return Ok(None);
         }
         let from = std::mem::replace(&mut self.at, to);

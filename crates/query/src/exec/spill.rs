@@ -17,7 +17,8 @@ use thawdb_types::{Batch, ColumnBuilder, Scalar, SqlError, SqlType, scalar_at};
 /// An external sort with half of the statement's grant; the other half is for what the operator holds besides.
 pub(super) fn external_sort(stable: bool, cx: &Cx<'_, '_>) -> ExternalSort {
     let memory_bytes_max = (cx.host.memory_grant_bytes() / 2).max(1 << 16);
-    ExternalSort::new(cx.host.env().clone(), SortOptions { memory_bytes_max, temp_folder: cx.host.temp_folder(), stable, ordered_bytes: 0 })
+    let options = SortOptions { memory_bytes_max, temp_folder: cx.host.temp_folder(), stable, ordered_bytes: 0 };
+    ExternalSort::new(cx.host.env().clone(), options).accounted(cx.host.memory_account())
 }
 
 /// What the client is told when a spill fails.

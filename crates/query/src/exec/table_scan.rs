@@ -19,6 +19,7 @@ use crate::eval::select;
 use crate::exec::batch::{BATCH_ROWS, Rows};
 use crate::exec::correlation::visit_operands;
 use crate::exec::decode::{Fetched, ReadError, Wanted, decode, needs_whole_keys};
+use crate::exec::layouts::{Layout, layout_of};
 use crate::exec::locked_rows::LockedRead;
 use crate::exec::seek::{Span, spans};
 use crate::exec::{Batch, Cx, Operator};
@@ -42,7 +43,7 @@ const KEPT_SHARE: usize = 16;
 
 /// What a scan was asked for.
 pub(super) struct ScanSpec<'p> {
-    pub(super) table: &'p TableDef,
+    pub(super) table: &'p Arc<TableDef>,
     pub(super) index: usize,
     pub(super) ranges: &'p [SeekRange],
     pub(super) columns: &'p [usize],
@@ -66,9 +67,9 @@ impl ScanSpec<'_> {
 
 pub(super) struct TableScan<'p> {
     spec: ScanSpec<'p>,
-    layout: TreeLayout,
+    layout: Layout,
     /// Layout of the rows' own tree, if columns must be looked up there.
-    rows_layout: Option<TreeLayout>,
+    rows_layout: Option<Layout>,
     wanted: Vec<Wanted>,
     /// Output columns the residual predicate looks at.
     residual_columns: Vec<usize>,
@@ -93,7 +94,7 @@ pub(super) struct TableScan<'p> {
 
 impl<'p> TableScan<'p> {
     pub(super) fn new(spec: ScanSpec<'p>) -> Self {
-        let layout = TreeLayout::new(spec.table, spec.index);
+        let layout = layout_of(spec.table, spec.index);
         let of_secondary = spec.index != 0;
         let wanted: Vec<Wanted> = spec
             .columns
@@ -104,7 +105,7 @@ impl<'p> TableScan<'p> {
             })
             .collect();
         let looks_up = wanted.iter().any(|w| matches!(w, Wanted::Column { place: ColumnPlace::Elsewhere, .. }));
-        let rows_layout = looks_up.then(|| TreeLayout::new(spec.table, 0));
+        let rows_layout = looks_up.then(|| layout_of(spec.table, 0));
         let mut residual_columns = Vec::new();
         if let Some(residual) = spec.residual {
             columns_of(residual, &mut residual_columns);
@@ -152,7 +153,7 @@ impl<'p> TableScan<'p> {
         let database = self.spec.table.database;
         let mut locked = self.locked.take().expect("a read under locks");
         let goal = usize::try_from(self.goal.saturating_sub(self.given)).unwrap_or(usize::MAX);
-        let look_up = self.rows_layout.is_some().then(|| (self.spec.table.rows().tree, &self.layout));
+        let look_up = self.rows_layout.is_some().then(|| (self.spec.table.rows().tree, &*self.layout));
         let mut spans = std::mem::take(&mut self.spans);
         let next_span = || {
             let span = if self.spec.backward { spans.pop_back() } else { spans.pop_front() };
@@ -355,7 +356,7 @@ impl<'p> TableScan<'p> {
     pub(super) fn recheck(&mut self, block: RowBlock, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         let view = self.view(cx)?;
         let database = self.spec.table.database;
-        let layout = TreeLayout::new(self.spec.table, 0);
+        let layout = layout_of(self.spec.table, 0);
         let blocks = [block];
         let fetched = Fetched::new(&layout, &blocks, false);
         let mut columns = Vec::with_capacity(self.spec.columns.len());

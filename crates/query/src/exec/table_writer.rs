@@ -15,6 +15,7 @@
 
 use crate::eval::convert_scalar;
 use crate::exec::Cx;
+use crate::exec::layouts::layouts_of;
 use crate::exec::side_writer::SideWriter;
 use arrow_array::{Array, ArrayRef, BinaryArray};
 use std::convert::Infallible;
@@ -84,7 +85,7 @@ impl Keys {
 
 pub(crate) struct TableWriter {
     pub(crate) table: Arc<TableDef>,
-    pub(crate) layouts: Vec<TreeLayout>,
+    pub(crate) layouts: Arc<[TreeLayout]>,
     side: Option<SideWriter>,
 }
 
@@ -103,8 +104,7 @@ impl TableRows<'_> {
 
 impl TableWriter {
     pub(crate) fn new(table: &Arc<TableDef>) -> Self {
-        let layouts = (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect();
-        Self { table: table.clone(), layouts, side: SideWriter::new(table) }
+        Self { table: table.clone(), layouts: layouts_of(table), side: SideWriter::new(table) }
     }
 
     /// The index's own key of every row.

@@ -84,6 +84,7 @@ fn insert_update_delete_keep_indexes_in_step() {
         table: table.clone(),
         input: Box::new(input()),
         assignments: vec![(1, arithmetic(ArithmeticOp::Add, column(2, INT), int(100)))],
+        computed: vec![],
         old_columns: old.iter().map(|c| c + 1).collect(),
         output: vec![column(1, INT), column(4, INT)],
     };
@@ -112,6 +113,7 @@ fn moving_every_key_meets_no_false_duplicate() {
         table: table.clone(),
         input: Box::new(scan(&table, 0, &[3, 0, 1, 2])),
         assignments: vec![(0, arithmetic(ArithmeticOp::Add, column(1, INT), int(1)))],
+        computed: vec![],
         old_columns: vec![1, 2, 3],
         output: vec![],
     };
@@ -130,6 +132,8 @@ fn moving_every_key_meets_no_false_duplicate() {
         )),
         targets: vec![0],
         defaults: vec![(2, text("copy"))],
+        computed: vec![],
+        passed: vec![],
         output: vec![],
     };
     assert_eq!(host.run(&node(copy, &[])).unwrap().1, 5000);
@@ -162,7 +166,18 @@ fn too_long_text_is_refused_with_what_would_fit() {
     let table = host.make(table("t", &[("s", SqlType::varchar(3), true)]));
     let from = |s: &str| {
         let input = Box::new(values(&[SqlType::varchar(50)], &[vec![Scalar::text(s)]]));
-        node(NodeKind::Insert { table: table.clone(), input, targets: vec![0], defaults: vec![], output: vec![] }, &[])
+        node(
+            NodeKind::Insert {
+                table: table.clone(),
+                input,
+                targets: vec![0],
+                defaults: vec![],
+                computed: vec![],
+                passed: vec![],
+                output: vec![],
+            },
+            &[],
+        )
     };
     let error = host.run(&from("abcdef")).unwrap_err();
     assert_eq!(error.number, 2628);
@@ -176,8 +191,15 @@ fn identities_are_handed_out_and_heaps_keep_duplicates() {
     let mut host = TestHost::new("identity");
     let table = host.make(with_identity(table("t", &[("id", SqlType::BigInt, false), ("v", INT, true)]), 0));
     let input = Box::new(values(&[INT], &ints(&[&[7], &[7], &[8]])));
-    let insert =
-        NodeKind::Insert { table: table.clone(), input, targets: vec![1], defaults: vec![], output: vec![column(0, SqlType::BigInt)] };
+    let insert = NodeKind::Insert {
+        table: table.clone(),
+        input,
+        targets: vec![1],
+        defaults: vec![],
+        computed: vec![],
+        passed: vec![],
+        output: vec![column(0, SqlType::BigInt)],
+    };
     let plan = node(insert, &[SqlType::BigInt]);
     assert_eq!(host.rows(&plan), [[Scalar::BigInt(1)], [Scalar::BigInt(2)], [Scalar::BigInt(3)]]);
     assert_eq!(host.last_identity, Some(3));
@@ -441,6 +463,7 @@ fn bulk_loads_fill_every_index() {
             targets: vec![0, 1],
             types: vec![INT, INT],
             defaults: vec![(1, int(-7)), (2, text("given"))],
+            computed: vec![],
             keep_identity: true,
             keep_nulls: !unique,
         };
@@ -477,6 +500,7 @@ fn bulk_loads_find_duplicates() {
             targets: vec![0, 1],
             types: vec![INT, INT],
             defaults: vec![],
+            computed: vec![],
             keep_identity: false,
             keep_nulls: true,
         };
@@ -492,7 +516,15 @@ fn bulk_loads_find_duplicates() {
     assert_eq!(load(&mut host, &[&[1, 1], &[1, 2]]).unwrap_err().number, 2627);
     let mut host = TestHost::new("bulk_duplicates_2");
     let table = host.make((*table).clone());
-    let target = BulkTarget { table, targets: vec![0, 1], types: vec![INT, INT], defaults: vec![], keep_identity: false, keep_nulls: true };
+    let target = BulkTarget {
+        table,
+        targets: vec![0, 1],
+        types: vec![INT, INT],
+        defaults: vec![],
+        computed: vec![],
+        keep_identity: false,
+        keep_nulls: true,
+    };
     let mut load = BulkInsert::begin(target, &mut host).unwrap();
     let column = |v: Vec<i32>| Arc::new(arrow_array::Int32Array::from(v)) as arrow_array::ArrayRef;
     load.push(thawdb_types::Batch::new(vec![column(vec![1, 2, 3]), column(vec![5, 6, 5])], 3), &mut host).unwrap();

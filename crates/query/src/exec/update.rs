@@ -9,7 +9,7 @@
 //! upon a changed row again is read to the end first (`spool`).
 
 use crate::eval::eval_array;
-use crate::exec::assignment::{check_not_null, fit};
+use crate::exec::assignment::{check_not_null, derive, fit};
 use crate::exec::batch::Rows;
 use crate::exec::changed_rows::ChangedRows;
 use crate::exec::table_writer::{Keys, TableRows, TableWriter};
@@ -21,16 +21,23 @@ use arrow_array::cast::AsArray;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_catalog::layout::ROW_NUMBER_BYTES;
-use thawdb_types::SqlError;
+use thawdb_types::{SqlError, SqlType};
 
 pub(super) struct Update<'p> {
     input: BoxOperator<'p>,
     rows: ChangedRows<'p>,
+    change: RowUpdate<'p>,
+    output: &'p [Expr],
+}
+
+/// How locked rows become new ones.
+pub(super) struct RowUpdate<'p> {
+    verb: &'static str,
     writer: TableWriter,
     assignments: &'p [(usize, Expr)],
+    computed: &'p [(usize, Expr)],
     changed: Vec<usize>,
     moves_keys: bool,
-    output: &'p [Expr],
     /// New rows whose old ones are out already, and the old keys, which end in their row numbers.
     moved: Vec<(Vec<ArrayRef>, Batch)>,
     moved_bytes: usize,
@@ -41,22 +48,50 @@ impl<'p> Update<'p> {
         table: &'p Arc<TableDef>,
         input: &'p Node,
         assignments: &'p [(usize, Expr)],
+        computed: &'p [(usize, Expr)],
         old_columns: &'p [usize],
         output: &'p [Expr],
     ) -> Self {
-        let changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
-        let moves_keys = table.indexes.iter().enumerate().any(|(at, index)| (at == 0 || index.unique) && moves_in(index, &changed));
+        let change = RowUpdate::new("UPDATE", table, assignments, computed);
         Self {
-            input: build_change_input(input, table, Some(if moves_keys { &[] } else { &changed })),
+            input: build_change_input(input, table, Some(if change.moves_keys { &[] } else { &change.changed })),
             rows: ChangedRows::new(input, old_columns),
-            writer: TableWriter::new(table),
-            assignments,
-            changed,
-            moves_keys,
+            change,
             output,
-            moved: Vec::new(),
-            moved_bytes: 0,
         }
+    }
+
+    /// Changes the rows of one batch; the OUTPUT rows, if asked for.
+    fn change(&mut self, batch: Batch, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
+        let batch = self.rows.lock(&self.change.writer, batch, cx)?;
+        if batch.rows == 0 {
+            return Ok(None);
+        }
+        let old = self.rows.old(&batch);
+        let new = self.change.write(&batch, &old, cx)?;
+        if self.output.is_empty() {
+            return Ok(None);
+        }
+        let rows = batch.rows;
+        let all = Batch::new(old.into_iter().chain(new).chain(batch.columns).collect(), rows);
+        let output = self.output.iter().map(|e| eval_array(e, &all, cx)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(Batch::new(output, rows)))
+    }
+}
+
+impl<'p> RowUpdate<'p> {
+    /// `verb` is what messages call the statement.
+    pub(super) fn new(verb: &'static str, table: &Arc<TableDef>, assignments: &'p [(usize, Expr)], computed: &'p [(usize, Expr)]) -> Self {
+        let mut changed: Vec<usize> = assignments.iter().chain(computed).map(|(column, _)| *column).collect();
+        changed.extend(table.columns.iter().position(|column| column.sql_type == SqlType::RowVersion));
+        let moves_keys = table.indexes.iter().enumerate().any(|(at, index)| (at == 0 || index.unique) && moves_in(index, &changed));
+        Self { verb, writer: TableWriter::new(table), assignments, computed, changed, moves_keys, moved: Vec::new(), moved_bytes: 0 }
+    }
+
+    /// Forgets what another run left behind.
+    pub(super) fn reset(&mut self) {
+        self.moved.clear();
+        self.moved_bytes = 0;
     }
 
     fn new_columns(&self, batch: &Batch, old: &[ArrayRef], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
@@ -66,23 +101,19 @@ impl<'p> Update<'p> {
             let values = eval_array(expr, batch, cx)?;
             new[*column] = fit(table, &table.columns[*column], &values, &expr.sql_type, cx)?;
         }
-        check_not_null(table, &new, "UPDATE", cx)?;
+        derive(table, self.computed, &mut new, batch.rows, cx)?;
+        check_not_null(table, &new, self.verb, cx)?;
         if cx.host.watches(table) {
-            cx.host.check_rows("UPDATE", table, &new, batch.rows)?;
+            cx.host.check_rows(self.verb, table, &new, batch.rows)?;
         }
         Ok(new)
     }
 
-    /// Changes the rows of one batch; the OUTPUT rows, if asked for.
-    fn change(&mut self, batch: Batch, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
-        let batch = self.rows.lock(&self.writer, batch, cx)?;
-        if batch.rows == 0 {
-            return Ok(None);
-        }
-        let old = self.rows.old(&batch);
-        let new = self.new_columns(&batch, &old, cx)?;
+    /// Writes the new rows of a batch whose rows are locked; gives them back.
+    pub(super) fn write(&mut self, batch: &Batch, old: &[ArrayRef], cx: &mut Cx<'p, '_>) -> Result<Vec<ArrayRef>, SqlError> {
+        let new = self.new_columns(batch, old, cx)?;
         let keys = Keys::of(batch.columns[0].as_binary::<i32>());
-        let (old_rows, new_rows) = (TableRows { columns: &old, rows: batch.rows }, TableRows { columns: &new, rows: batch.rows });
+        let (old_rows, new_rows) = (TableRows { columns: old, rows: batch.rows }, TableRows { columns: &new, rows: batch.rows });
         let txn = cx.host.txn(self.writer.table.database)?;
         let result = if self.moves_keys {
             self.writer.delete(txn, old_rows, &keys)
@@ -92,7 +123,7 @@ impl<'p> Update<'p> {
         result.map_err(|error| self.writer.to_sql(error, new_rows, cx))?;
         cx.state.rows_affected += batch.rows as u64;
         if cx.host.watches(&self.writer.table) {
-            cx.host.note_rows(&self.writer.table, &old, &new, batch.rows)?;
+            cx.host.note_rows(&self.writer.table, old, &new, batch.rows)?;
         }
         if self.moves_keys {
             let locators = Batch::new(vec![batch.columns[0].clone()], batch.rows);
@@ -100,17 +131,11 @@ impl<'p> Update<'p> {
             cx.check_memory(self.moved_bytes)?;
             self.moved.push((new.clone(), locators));
         }
-        if self.output.is_empty() {
-            return Ok(None);
-        }
-        let rows = batch.rows;
-        let all = Batch::new(old.into_iter().chain(new).chain(batch.columns).collect(), rows);
-        let output = self.output.iter().map(|e| eval_array(e, &all, cx)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(Batch::new(output, rows)))
+        Ok(new)
     }
 
     /// Puts the moved rows in under their new keys.
-    fn put_in(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+    pub(super) fn put_in(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         for (columns, locators) in std::mem::take(&mut self.moved) {
             cx.host.check_cancelled()?;
             let rows = TableRows { columns: &columns, rows: locators.rows };
@@ -132,7 +157,7 @@ impl<'p> Update<'p> {
 
 impl<'p> Operator<'p> for Update<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
-        self.moved.clear();
+        self.change.reset();
         self.rows.reset();
         self.input.open(cx)
     }
@@ -144,7 +169,7 @@ impl<'p> Operator<'p> for Update<'p> {
                 return Ok(Some(output));
             }
         }
-        self.put_in(cx)?;
+        self.change.put_in(cx)?;
         Ok(None)
     }
 }

@@ -36,6 +36,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("COALESCE", misc::first_value),
     ("COLLATIONPROPERTY", misc::ask_session),
     ("COLUMNPROPERTY", misc::ask_session),
+    ("COLUMNS_UPDATED", misc::ask_session),
     ("COL_LENGTH", misc::ask_session),
     ("COL_NAME", misc::ask_session),
     ("COMPRESS", misc::not_built),

@@ -101,6 +101,8 @@ fn column(at: usize, text: &str) -> ColumnDef {
         identity: words.contains(&"identity").then_some(IdentityDef { seed: 1, increment: 1 }),
         default,
         default_name: None,
+        computed: None,
+        user_type: None,
     }
 }
 
@@ -154,6 +156,8 @@ impl Db {
             columns,
             indexes,
             lock_escalation: Default::default(),
+            disabled: Vec::new(),
+            rows_disabled: false,
             building: None,
             created: 0,
             modified: 0,

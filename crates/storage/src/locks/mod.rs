@@ -11,11 +11,12 @@
 //! Invariants:
 //! 1. All granted modes of a resource are compatible, party by party (asserted in `Entry::grant`).
 //! 2. A request waits behind every earlier one that waits, except that who holds something there already (a conversion)
-//!    waits behind conversions only.
+//!    waits behind conversions only, and that nobody waits behind one of low priority, which waits behind all.
 //! 3. A cycle of waiters has a victim: the last of them to enter the wait table searches after entering it, and searches
 //!    are serialised by that table's mutex (`deadlock::search`). A waiter enters when its first sleep has not been enough,
 //!    so that short waits touch nothing but their partition.
 //! 4. An owner's `held` map equals what the entries grant it (only `LockManager` writes either).
+//! 5. While Sch-M on an object is held nobody reads it briefly (`brief`, whose gate `acquire` shuts and `release_entry` opens).
 //!
 //! Locks: LOCK_WAITS (rank 1) before one LOCK_HASH partition (rank 1); LOCK_CELL last. Callers hold no latch: a wait
 //! may last for ever; only `is_locked` may be asked under one, since it tries. Failure: `Deadlock` (1205), `LockTimeout`
@@ -24,6 +25,7 @@
 //!
 //! Further reading: Gray, Reuter, Transaction Processing, chapter 8 (lock manager), whose conversion rule this follows.
 
+mod brief;
 mod deadlock;
 mod entry;
 mod mode;
@@ -31,10 +33,12 @@ mod mode;
 #[cfg(test)]
 mod tests;
 
+pub use brief::{BriefRead, BriefReader};
 pub use mode::LockMode;
 
 use crate::error::StorageError;
 use crate::hash::FastHash;
+use brief::BriefReads;
 use entry::{Partition, Verdict, WaitCell, Waiter};
 use observe::cancel::CancelToken;
 use observe::sync::{LockClass, Mutex, MutexGuard};
@@ -147,6 +151,8 @@ pub struct LockWait<'a> {
     pub deadlock_priority: i8,
     /// Work that would be lost; among equal priorities the least is the victim.
     pub cost: u64,
+    /// WAIT_AT_LOW_PRIORITY: requests that come later pass by, and it is served when nobody else waits.
+    pub low_priority: bool,
 }
 
 /// Whether a request has been granted, as `request_status` shows it.
@@ -158,6 +164,10 @@ pub enum LockStatus {
     Convert,
     /// Waiting.
     Wait,
+    /// Held in another mode and waiting for this one while others pass by.
+    LowPriorityConvert,
+    /// Waiting while others pass by.
+    LowPriorityWait,
 }
 
 /// One row of `sys.dm_tran_locks`.
@@ -186,9 +196,10 @@ struct Sleeper {
     cell: Arc<WaitCell>,
 }
 
-fn wait_kind(mode: LockMode) -> observe::wait::WaitKind {
+fn wait_kind(mode: LockMode, low_priority: bool) -> observe::wait::WaitKind {
     use observe::wait::WaitKind;
     match mode {
+        LockMode::SchM if low_priority => WaitKind::LockSchemaModificationLowPriority,
         LockMode::SchS => WaitKind::LockSchemaStability,
         LockMode::SchM => WaitKind::LockSchemaModification,
         LockMode::S => WaitKind::LockShared,
@@ -207,11 +218,17 @@ fn wait_kind(mode: LockMode) -> observe::wait::WaitKind {
     }
 }
 
+/// Whether a lock keeps brief readers out.
+fn shuts_gate(resource: Resource, mode: LockMode) -> bool {
+    mode == LockMode::SchM && resource.kind == ResourceKind::Object
+}
+
 /// The lock table of an instance.
 pub struct LockManager {
     env: Env,
     partitions: Vec<Mutex<Partition>>,
     sleepers: Mutex<BTreeMap<Party, Sleeper>>,
+    brief: Arc<BriefReads>,
     owner_next: AtomicU64,
     party_next: AtomicU32,
     wait_next: AtomicU64,
@@ -225,6 +242,7 @@ impl LockManager {
             env,
             partitions: (0..PARTITION_COUNT).map(|_| Mutex::new(&LOCK_HASH, Partition::default())).collect(),
             sleepers: Mutex::new(&LOCK_WAITS, BTreeMap::new()),
+            brief: Arc::new(BriefReads::new()),
             owner_next: AtomicU64::new(1),
             party_next: AtomicU32::new(Party::SESSIONS_END),
             wait_next: AtomicU64::new(0),
@@ -242,6 +260,11 @@ impl LockManager {
     pub fn owner_of(&self, party: Party) -> LockOwner {
         // Relaxed: only uniqueness matters.
         LockOwner { id: self.owner_next.fetch_add(1, Ordering::Relaxed), party, held: HashMap::default() }
+    }
+
+    /// A reader of one object at a time that leaves no entry in the table.
+    pub fn brief_reader(&self) -> BriefReader {
+        BriefReader::new(&self.brief)
     }
 
     /// Deadlocks resolved so far.
@@ -266,11 +289,29 @@ impl LockManager {
         if held == Some(wanted) {
             return Ok(());
         }
+        if !shuts_gate(resource, wanted) {
+            return self.acquire_entry(owner, resource, wanted, wait);
+        }
+        self.brief.shut(resource);
+        self.acquire_entry(owner, resource, wanted, wait).inspect_err(|_| {
+            // A victim that was granted in the same moment keeps the lock until it gives way.
+            if owner.held(resource) != Some(wanted) {
+                self.brief.open(resource);
+            }
+        })?;
+        self.brief.drain(resource, &self.env);
+        Ok(())
+    }
+
+    /// Takes `wanted`, which is more than the owner holds, from the table.
+    fn acquire_entry(&self, owner: &mut LockOwner, resource: Resource, wanted: LockMode, wait: LockWait<'_>) -> Result<(), StorageError> {
+        let held = owner.held(resource);
         let (cell, blocker) = {
             let mut partition = self.partition(resource);
             let entry = partition.entry(resource).or_default();
             let converts = held.is_some() || entry.party_holds(owner.party);
-            let must_queue = !converts && entry.queue().next().is_some();
+            // The queue's end is of low priority: nobody waits behind it.
+            let must_queue = !converts && entry.queue().next().is_some_and(|first| !first.low_priority || wait.low_priority);
             if !must_queue && entry.compatible_with_others(owner.party, wanted) {
                 entry.grant(owner, wanted);
                 owner.held.insert(resource, wanted);
@@ -282,10 +323,11 @@ impl LockManager {
             let blocker = entry.blockers(owner.party, owner.id, wanted).next();
             // Relaxed: the partition orders those who wait for one thing, others need no order.
             let cell = Arc::new(WaitCell::new(self.wait_next.fetch_add(1, Ordering::Relaxed)));
-            entry.enqueue(Waiter { owner: owner.id, party: owner.party, mode: wanted, converts, cell: cell.clone() });
+            let low_priority = wait.low_priority;
+            entry.enqueue(Waiter { owner: owner.id, party: owner.party, mode: wanted, converts, low_priority, cell: cell.clone() });
             (cell, blocker)
         };
-        let waiting = observe::wait::enter(wait_kind(wanted));
+        let waiting = observe::wait::enter(wait_kind(wanted, wait.low_priority));
         waiting.blocked_by(blocker.and_then(Party::session_id));
         let outcome = self.sleep(owner, resource, &cell, wait);
         drop(waiting);
@@ -374,19 +416,24 @@ impl LockManager {
         false
     }
 
-    fn release_in(partition: &mut Partition, owner: u64, resource: Resource) {
+    fn release_entry(&self, owner: u64, resource: Resource, held: LockMode) {
+        let mut partition = self.partition(resource);
         let entry = partition.get_mut(&resource).expect("held locks have an entry");
         entry.revoke(owner);
         entry.serve_queue();
         if entry.is_unused() {
             partition.remove(&resource);
         }
+        drop(partition);
+        if shuts_gate(resource, held) {
+            self.brief.open(resource);
+        }
     }
 
     /// Gives one lock back; nothing happens if it is not held.
     pub fn release(&self, owner: &mut LockOwner, resource: Resource) {
-        if owner.held.remove(&resource).is_some() {
-            Self::release_in(&mut self.partition(resource), owner.id, resource);
+        if let Some(held) = owner.held.remove(&resource) {
+            self.release_entry(owner.id, resource, held);
         }
     }
 
@@ -394,6 +441,7 @@ impl LockManager {
     pub fn weaken(&self, owner: &mut LockOwner, resource: Resource, mode: LockMode) {
         let Some(held) = owner.held.get_mut(&resource) else { return };
         debug_assert!(held.combined(mode) == *held, "only what is held can be kept");
+        debug_assert!(!shuts_gate(resource, *held), "a change of definition is given back whole");
         *held = mode;
         let mut partition = self.partition(resource);
         let entry = partition.get_mut(&resource).expect("held locks have an entry");
@@ -409,15 +457,15 @@ impl LockManager {
 
     /// Gives back what `chosen` names.
     pub fn release_where(&self, owner: &mut LockOwner, chosen: impl Fn(Resource) -> bool) {
-        for (resource, _) in owner.held.extract_if(|resource, _| chosen(*resource)) {
-            Self::release_in(&mut self.partition(resource), owner.id, resource);
+        for (resource, held) in owner.held.extract_if(|resource, _| chosen(*resource)) {
+            self.release_entry(owner.id, resource, held);
         }
     }
 
     /// Gives everything back.
     pub fn release_all(&self, owner: &mut LockOwner) {
-        for (resource, _) in owner.held.drain() {
-            Self::release_in(&mut self.partition(resource), owner.id, resource);
+        for (resource, held) in owner.held.drain() {
+            self.release_entry(owner.id, resource, held);
         }
     }
 
@@ -430,7 +478,12 @@ impl LockManager {
                     |g: &entry::Granted| LockInfo { resource, party: g.party, owner: g.owner, mode: g.mode, status: LockStatus::Grant };
                 all.extend(entry.granted().map(granted));
                 all.extend(entry.queue().map(|w| {
-                    let status = if w.converts { LockStatus::Convert } else { LockStatus::Wait };
+                    let status = match (w.converts, w.low_priority) {
+                        (true, false) => LockStatus::Convert,
+                        (false, false) => LockStatus::Wait,
+                        (true, true) => LockStatus::LowPriorityConvert,
+                        (false, true) => LockStatus::LowPriorityWait,
+                    };
                     LockInfo { resource, party: w.party, owner: w.owner, mode: w.mode, status }
                 }));
             }

@@ -13,7 +13,8 @@
 //! 1. Rows come out in memcmp order of their keys (`RowBuffer::sort`, `RunMerge::gather`).
 //! 2. With `stable`, equal keys come out in the order they were pushed: rows stay in the arena, where a
 //!    later row lies higher and position decides ties; between runs the older run wins (`arena`, `merge`).
-//! 3. Buffers and runs in memory hold at most `memory_bytes_max` bytes beyond one row and one piece (`ExternalSort::cut_run`).
+//! 3. Buffers and runs in memory hold at most `memory_bytes_max` bytes beyond one row and one piece, and with an account no
+//!    more than that grants, beyond [`UNASKED_BYTES`] (`ExternalSort::cut_run`).
 //! 4. Every spilled block carries its length, ordinal and CRC-32C; a mismatch is `Damage`, never data (`spill`).
 //!
 //! Locks: none. Blocks on file I/O when it spills and while it merges. Failure: a full disk is `Io` with the device's
@@ -34,10 +35,12 @@ mod spill;
 mod tests;
 
 use crate::error::StorageError;
+use crate::memory::{Clerk, Grant, MemoryAccount};
 use rows::RowBuffer;
 use spill::{FileReader, RunFile};
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use thawdb_device::Env;
 
 pub use block::RunBlock;
@@ -52,6 +55,11 @@ const ARENA_RUN_BYTES: usize = 4 << 20;
 const ROUND_BYTES: usize = 512 << 10;
 /// Blocks of runs in memory: given back one by one as the merge goes on.
 const MEMORY_BLOCK_BYTES: usize = 64 << 10;
+
+/// Memory is taken from the account in such steps; the first is not worth asking for.
+const STEP_BYTES: usize = 1 << 20;
+/// What a sort has though the account be empty: less, and its runs would be many and short.
+const UNASKED_BYTES: usize = 4 << 20;
 
 /// How a sort behaves.
 #[derive(Debug, Clone)]
@@ -96,6 +104,7 @@ pub struct ExternalSort {
     buffer: RowBuffer,
     memory: Vec<VecDeque<RunBlock>>,
     memory_bytes: usize,
+    grant: Option<Grant>,
     /// Bytes and rows of all runs that were cut.
     cut: (usize, usize),
     file: Option<RunFile>,
@@ -108,7 +117,14 @@ impl ExternalSort {
     pub fn new(env: Env, options: SortOptions) -> Self {
         let buffer = RowBuffer::unshaped(options.stable, options.ordered_bytes);
         let statistics = SortStatistics::default();
-        Self { env, options, buffer, memory: Vec::new(), memory_bytes: 0, cut: (0, 0), file: None, runs: Vec::new(), statistics }
+        let (memory, runs) = (Vec::new(), Vec::new());
+        Self { env, options, buffer, memory, memory_bytes: 0, grant: None, cut: (0, 0), file: None, runs, statistics }
+    }
+
+    /// Has the sort take its memory from `account`, and spill where that has none, though it be allowed more.
+    pub fn accounted(mut self, account: Option<Arc<MemoryAccount>>) -> Self {
+        self.grant = account.map(|account| Grant::new(account, Clerk::Query));
+        self
     }
 
     /// Takes a row in.
@@ -152,10 +168,24 @@ impl ExternalSort {
         self.memory_bytes += bytes;
         self.buffer.clear();
         // The buffer fills up again, and the passes and rounds have a second one.
-        if self.memory_bytes + 2 * self.run_bytes() > self.options.memory_bytes_max {
+        let bytes = self.memory_bytes + 2 * self.run_bytes();
+        if bytes > self.options.memory_bytes_max || !self.take_memory(bytes) {
             self.spill()?;
         }
         Ok(())
+    }
+
+    /// Has the account know of `bytes`; false if it cannot give them. What it gave is kept until the rows are gone.
+    fn take_memory(&mut self, bytes: usize) -> bool {
+        let Some(grant) = &mut self.grant else { return true };
+        let wanted = if bytes <= STEP_BYTES { 0 } else { bytes.next_multiple_of(STEP_BYTES) as u64 };
+        if wanted <= grant.bytes() || grant.try_resize(wanted) {
+            return true;
+        }
+        if bytes <= UNASKED_BYTES {
+            grant.resize(wanted);
+        }
+        bytes <= UNASKED_BYTES
     }
 
     fn spill(&mut self) -> Result<(), StorageError> {
@@ -200,7 +230,8 @@ impl ExternalSort {
         {
             sort.buffer.sort(&mut sort.statistics.comparison_count);
             let rows = std::mem::replace(&mut sort.buffer, RowBuffer::arena());
-            return Ok(SortedRows { source: Source::Memory { rows, at: 0 }, statistics: sort.statistics, row: Vec::new() });
+            let (source, _grants) = (Source::Memory { rows, at: 0 }, Vec::from_iter(sort.grant.take()));
+            return Ok(SortedRows { source, statistics: sort.statistics, row: Vec::new(), _grants });
         }
         let (mut readers, mut statistics, mut cut) = (Vec::new(), SortStatistics::default(), (0, 0));
         for sort in &mut sorts {
@@ -211,7 +242,8 @@ impl ExternalSort {
         let first = sorts.first_mut().expect("somebody sorts");
         first.cut = cut;
         let merge = first.merge(readers)?;
-        Ok(SortedRows { source: Source::Merge(Box::new(merge)), statistics, row: Vec::new() })
+        let _grants = sorts.iter_mut().filter_map(|sort| sort.grant.take()).collect();
+        Ok(SortedRows { source: Source::Merge(Box::new(merge)), statistics, row: Vec::new(), _grants })
     }
 
     /// All runs, no more of them in the file than can be read at once.
@@ -261,6 +293,8 @@ pub struct SortedRows {
     source: Source,
     statistics: SortStatistics,
     row: Vec<u8>,
+    /// Kept as long as the rows.
+    _grants: Vec<Grant>,
 }
 
 enum Source {

@@ -1,7 +1,7 @@
 //! What a database does while nobody asks: redo the rest, keep the pool writable and the next recovery short.
 //!
 //! ```text
-//! every turn: redo a step -> many dirty pages? write some back -> redo would take longer than the target? write the oldest
+//! every turn: note the process's memory -> redo a step -> many dirty pages? write some back -> redo would take longer than the target? write the oldest
 //!             -> much log since the checkpoint, or much log held? checkpoint
 //! ```
 //! Checkpoints are indirect: they write no page themselves. What keeps redo short is this estimate, made of counts that are
@@ -128,6 +128,7 @@ fn run(store: &Weak<Store>, stop: &Stop) {
 impl Store {
     /// A bounded piece of background work; true if there is more.
     pub fn background_turn(&self) -> Result<bool, StorageError> {
+        self.pool().account().note_process(self.env().clock.process_memory_bytes());
         let mut busy = self.redo_step()? > 0;
         // Commits with delayed durability wait no longer than a turn.
         self.flush_log(self.log_end())?;

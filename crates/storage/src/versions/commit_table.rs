@@ -99,6 +99,8 @@ pub(crate) struct CommitTable {
     window: RwLock<Window>,
     published: AtomicU64,
     lowest_active: AtomicU64,
+    /// Aborted transactions with rows left, so that who asks about a settled writer need not look at the window.
+    aborted_count: AtomicU64,
     txn_next: AtomicU64,
     horizon: AtomicU64,
     /// The id that was skipped when the last aborted transaction was cleaned.
@@ -111,11 +113,13 @@ impl CommitTable {
     /// The table as recovery or a new database leaves it: what is open in `image` has aborted.
     pub(crate) fn new(image: OpenTxns) -> Self {
         let base = image.txn_next;
+        let aborted_count = AtomicU64::new(image.open.len() as u64);
         Self {
             active: Mutex::new(&ACTIVE_TXNS, Active { txn_next: base, tree_next: image.tree_next, open: BTreeMap::new() }),
             window: RwLock::new(&COMMIT_WINDOW, Window { base, chunks: Arc::new(Vec::new()), aborted: Arc::new(image.open) }),
             published: AtomicU64::new(0),
             lowest_active: AtomicU64::new(base),
+            aborted_count,
             txn_next: AtomicU64::new(base),
             horizon: AtomicU64::new(base),
             cleaned_at: AtomicU64::new(0),
@@ -201,6 +205,7 @@ impl CommitTable {
         let mut window = self.window.write();
         let mut aborted = window.aborted.as_ref().clone();
         aborted.remove(&txn.0);
+        self.aborted_count.store(aborted.len() as u64, Ordering::Release);
         window.aborted = Arc::new(aborted);
         // One id is skipped, so that the horizon can tell views taken before this moment from those after it.
         self.cleaned_at.store(active.txn_next, Ordering::Release);
@@ -224,6 +229,8 @@ impl CommitTable {
             let mut window = self.window.write();
             let mut aborted = window.aborted.as_ref().clone();
             aborted.insert(txn.0, trees);
+            // Before `close` raises the lowest active id: see `is_published`.
+            self.aborted_count.store(aborted.len() as u64, Ordering::Release);
             window.aborted = Arc::new(aborted);
             window.slot(txn.0).expect("open transactions have a slot").store(ABORTED, Ordering::Release);
         }
@@ -259,6 +266,22 @@ impl CommitTable {
             Some(ABORTED) => Fate::Aborted,
             Some(_) | None => Fate::Committed,
         }
+    }
+
+    /// Whether every view taken from now on sees the writer of a row that is latched now. A false "no" is possible.
+    #[inline]
+    pub(crate) fn is_published(&self, writer: u64) -> bool {
+        let txn = txn_of(writer);
+        // In this order: an abandoned transaction is counted before the lowest active id passes it.
+        if txn < self.lowest_active.load(Ordering::Acquire) && self.aborted_count.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        let window = self.window.read();
+        if window.aborted.contains_key(&txn) {
+            return false;
+        }
+        let published = self.published.load(Ordering::Acquire);
+        window.slot(txn).is_none_or(|slot| (2..=published + 1).contains(&slot.load(Ordering::Acquire)))
     }
 
     /// Whether every view, present or to come, sees the writer. A false "no" is possible, a false "yes" is not.
@@ -400,6 +423,22 @@ mod tests {
 
     fn table() -> Arc<CommitTable> {
         Arc::new(CommitTable::new(OpenTxns::default()))
+    }
+
+    #[test]
+    fn published_are_those_that_later_views_see() {
+        let table = table();
+        let (a, b, c) = (table.begin(), table.begin(), table.begin());
+        table.publish(b);
+        let published = |txn: TxnId| (table.is_published(txn.0), table.view(None).sees(txn.0));
+        assert_eq!([published(a), published(b), published(c)], [(false, false), (true, true), (false, false)]);
+        table.abandon(a);
+        assert_eq!([published(a), published(b), published(c)], [(false, false), (true, true), (false, false)]);
+        table.publish(c);
+        assert_eq!([published(a), published(b), published(c)], [(false, false), (true, true), (true, true)]);
+        assert!(table.is_published(0));
+        table.reverted(a);
+        assert!(table.is_published(c.0) && table.is_published(writer_of(b, 9)));
     }
 
     #[test]

@@ -207,7 +207,8 @@ impl Client {
 
     /// Runs a statement with parameters, by sp_executesql.
     pub fn execute(&mut self, text: &str, parameters: &[(&str, SqlType, Scalar)]) -> Result<Response<'_>, ClientError> {
-        let parameter = |name: &str, sql_type, value| RpcParameter { name: name.into(), output: false, default: false, sql_type, value };
+        let parameter =
+            |name: &str, sql_type, value| RpcParameter { name: name.into(), output: false, default: false, sql_type, value, table: None };
         let declared: Vec<String> = parameters.iter().map(|(name, sql_type, _)| format!("{name} {}", sql_type.name())).collect();
         let mut all = vec![parameter("", SqlType::NVARCHAR_MAX, Scalar::text(text))];
         if !parameters.is_empty() {

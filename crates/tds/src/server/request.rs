@@ -4,7 +4,8 @@ use crate::packet::{Message, PacketType, STATUS_RESET_CONNECTION, STATUS_RESET_C
 use crate::server::sink::{Peer, ResponseSink};
 use crate::transaction::TransactionRequest;
 use crate::{batch, rpc};
-use thawdb_engine::{Isolation, Parameter, ResultSink, Session};
+use std::sync::Arc;
+use thawdb_engine::{Isolation, Parameter, ResultSink, Session, TableRows};
 use thawdb_types::SqlError;
 
 /// What a request leaves behind.
@@ -45,7 +46,14 @@ fn run_rpc(session: &mut Session, message: &Message, peer: &Peer, sink: &mut Res
     let last = calls.len().checked_sub(1)?;
     for (index, call) in calls.into_iter().enumerate() {
         sink.more_calls = index < last;
-        let parameter = |p: rpc::RpcParameter| Parameter { name: p.name, sql_type: p.sql_type, value: p.value, output: p.output };
+        let parameter = |p: rpc::RpcParameter| Parameter {
+            name: p.name,
+            sql_type: p.sql_type,
+            value: p.value,
+            output: p.output,
+            is_default: p.default,
+            rows: p.table.map(|table| Arc::new(TableRows { types: table.types(), targets: table.targets(), rows: table.rows })),
+        };
         let parameters: Vec<Parameter> = call.parameters.into_iter().map(parameter).collect();
         session.execute_rpc(&call.procedure, &parameters, sink);
     }

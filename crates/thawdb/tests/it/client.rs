@@ -4,6 +4,7 @@ use crate::support::{Folder, TestServer};
 use std::time::Duration;
 use thawdb_tds::client::{Client, ClientError, Collected, Item};
 use thawdb_tds::rpc::{RpcCall, RpcParameter};
+use thawdb_tds::table_value::TableValue;
 use thawdb_types::{Scalar, SqlType};
 
 fn all(client: &mut Client, text: &str) -> Collected {
@@ -93,7 +94,8 @@ fn output_parameters_and_prepared_statements() {
     let folder = Folder::new("client-rpc");
     let server = TestServer::start(folder.path(), &[]);
     let mut client = server.connect();
-    let parameter = |name: &str, sql_type, value, output| RpcParameter { name: name.into(), output, default: false, sql_type, value };
+    let parameter =
+        |name: &str, sql_type, value, output| RpcParameter { name: name.into(), output, default: false, sql_type, value, table: None };
     let text = |text: &str| parameter("", SqlType::NVARCHAR_MAX, Scalar::text(text), false);
     let call = RpcCall {
         procedure: "sp_executesql".into(),
@@ -133,6 +135,53 @@ fn output_parameters_and_prepared_statements() {
         let execute = RpcCall { procedure: "sp_execute".into(), no_metadata: false, parameters };
         assert_eq!(client.call(&execute).unwrap().finish().unwrap().rows, [[Scalar::Int(n + 1)]]);
     }
+}
+
+#[test]
+fn table_valued_parameters() {
+    let folder = Folder::new("client-tables");
+    let server = TestServer::start(folder.path(), &[]);
+    let mut client = server.connect();
+    all(&mut client, "CREATE TYPE dbo.Lines AS TABLE (id bigint NOT NULL PRIMARY KEY, price float DEFAULT 2.5, name nvarchar(20))");
+    all(
+        &mut client,
+        "CREATE PROCEDURE total @lines dbo.Lines READONLY, @from int = 0 AS SELECT COUNT(*), SUM(price), MAX(name) FROM @lines WHERE id > @from",
+    );
+    let plain =
+        |name: &str, sql_type, value| RpcParameter { name: name.into(), output: false, default: false, sql_type, value, table: None };
+    let table = |rows: Vec<Vec<Scalar>>| TableValue {
+        schema: "dbo".into(),
+        type_name: "Lines".into(),
+        columns: vec![(SqlType::BigInt, false), (SqlType::Float, true), (SqlType::nvarchar(20), false)],
+        order: vec![0, 1, 2],
+        rows,
+    };
+    let lines = |rows| RpcParameter { table: Some(table(rows)), ..plain("@lines", SqlType::Int, Scalar::Null) };
+    let row = |id: i64| vec![Scalar::BigInt(id), Scalar::text(format!("line {id:04}"))];
+    let rows: Vec<_> = (1..=2000).map(row).collect();
+    let call = |procedure: &str, parameters| RpcCall { procedure: procedure.into(), no_metadata: false, parameters };
+    let expected = vec![Scalar::Int(1000), Scalar::Float(2500.0), Scalar::text("line 2000")];
+    let from = plain("@from", SqlType::Int, Scalar::Int(1000));
+    let answer = client.call(&call("total", vec![lines(rows.clone()), from.clone()])).unwrap().finish().unwrap();
+    assert_eq!(answer.rows, [expected.clone()]);
+    let text = |text: &str| plain("", SqlType::NVARCHAR_MAX, Scalar::text(text));
+    let statement = text("EXEC total @lines, @from");
+    let parameters = vec![statement, text("@lines dbo.Lines READONLY, @from int"), lines(rows), from];
+    assert_eq!(client.call(&call("sp_executesql", parameters)).unwrap().finish().unwrap().rows, [expected]);
+    // No rows, and no parameter at all.
+    let none = vec![Scalar::Int(0), Scalar::Null, Scalar::Null];
+    assert_eq!(client.call(&call("total", vec![lines(Vec::new())])).unwrap().finish().unwrap().rows, [none.clone()]);
+    assert_eq!(client.call(&call("total", Vec::new())).unwrap().finish().unwrap().rows, [none]);
+    match client.call(&call("total", vec![lines(vec![row(1), row(1)])])).unwrap().finish() {
+        Err(ClientError::Server(error)) => assert_eq!(error.number, 2627),
+        other => panic!("{other:?}"),
+    }
+    let wrong = plain("@lines", SqlType::Int, Scalar::Int(1));
+    match client.call(&call("total", vec![wrong])).unwrap().finish() {
+        Err(ClientError::Server(error)) => assert_eq!(error.number, 206),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(number(&mut client, "SELECT COUNT(*) FROM tempdb.sys.tables"), 0);
 }
 
 #[test]

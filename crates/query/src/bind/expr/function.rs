@@ -6,8 +6,10 @@
 use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::error;
 use crate::bind::{Binder, coerce};
-use crate::compile::{UserFunction, UserFunctionKind};
+use crate::compile::{UserFunction, UserFunctionKind, UserParameter};
 use crate::functions::signature::{self, Arg, Class, Nulls, Out, Signature};
+use std::sync::Arc;
+use thawdb_catalog::TableDef;
 use thawdb_tsql::ast::{self, Span};
 use thawdb_types::convert::{CastRule, implicit_cast};
 use thawdb_types::{Collation, MaxLength, Scalar, SqlError, SqlType};
@@ -100,6 +102,11 @@ impl Binder<'_> {
         }
         let mut bound = Vec::with_capacity(arguments.len());
         for (argument, parameter) in arguments.iter().zip(&function.parameters) {
+            if parameter.table {
+                let table = self.table_argument(argument, parameter)?;
+                bound.push(BoundExpr::literal(Scalar::Int(table.id.0), SqlType::Int));
+                continue;
+            }
             let value = match (&argument.kind, &parameter.default) {
                 (ast::ExprKind::Default, Some(default)) => self.bind_expr(default)?,
                 (ast::ExprKind::Default, None) => BoundExpr::null(),
@@ -109,6 +116,14 @@ impl Binder<'_> {
             bound.push(coerce::convert(value, parameter.sql_type, argument.span)?);
         }
         Ok(bound)
+    }
+
+    /// The table variable that is the argument of a table-valued parameter: 206 for anything else.
+    pub(crate) fn table_argument(&self, argument: &ast::Expr, parameter: &UserParameter) -> Result<Arc<TableDef>, SqlError> {
+        match &argument.kind {
+            ast::ExprKind::Variable(variable) => self.table_of_variable(variable),
+            _ => Err(error(206, &[&"value", &parameter.name], argument.span)),
+        }
     }
 
     /// NEXT VALUE FOR a sequence.

@@ -132,6 +132,9 @@ impl Binder<'_> {
     }
 
     fn bind_pseudo(&mut self, table: Option<&ast::ObjectName>, name: &str, span: ast::Span) -> Result<BoundExpr, SqlError> {
+        if let Some(action) = self.merge_action.filter(|_| table.is_none() && name.eq_ignore_ascii_case("action")) {
+            return Ok(self.column_expr(action));
+        }
         if !name.eq_ignore_ascii_case("identity") && !name.eq_ignore_ascii_case("rowguid") {
             return Err(not_built(&format!("${name}"), span));
         }

@@ -1,9 +1,10 @@
 //! DELETE: the rows of [`super::target`].
 
 use super::output::InputColumns;
-use super::{BoundDelete, BoundStmt};
+use super::{BoundDelete, BoundInstead, BoundStmt};
 use crate::algebra::{ColumnRef, Rel};
 use crate::bind::{Binder, Level};
+use crate::compile::ChangeAction;
 use thawdb_tsql::ast;
 use thawdb_types::SqlError;
 
@@ -20,8 +21,14 @@ impl Binder<'_> {
     }
 
     fn bind_delete_level(&mut self, delete: &ast::Delete) -> Result<BoundStmt, SqlError> {
-        let target = self.bind_target(&delete.target, &delete.from, delete.where_.as_ref())?;
-        let input = InputColumns { deleted: target.columns.clone(), target: target.position };
+        let view = self.instead_view(&delete.target, &delete.from, ChangeAction::Delete)?;
+        let of_view = view.is_some();
+        let target = match view {
+            Some(view) => self.instead_target(view, delete.where_.as_ref())?,
+            None => self.bind_target(&delete.target, &delete.from, delete.where_.as_ref())?,
+        };
+        self.check_output(&delete.output, &target.table, &[ChangeAction::Delete])?;
+        let input = InputColumns { deleted: target.columns.clone(), target: target.position, merge: false };
         let output = self.bind_output(&delete.output, &target.table, Some(&input))?.map(|mut o| {
             o.inserted.clear();
             o
@@ -38,6 +45,17 @@ impl Binder<'_> {
             }
             let exprs = wanted.into_iter().map(|c| (c, self.column_expr(c))).collect();
             rel = self.once(Rel::Project { input: Box::new(rel), exprs }, target.locator);
+        }
+        if of_view || self.is_instead(&target.table, ChangeAction::Delete) {
+            return Ok(BoundStmt::Instead(Box::new(BoundInstead {
+                table: target.table,
+                action: ChangeAction::Delete,
+                input: rel,
+                old: target.columns,
+                new: Vec::new(),
+                updated: Vec::new(),
+                output,
+            })));
         }
         Ok(BoundStmt::Delete(Box::new(BoundDelete {
             table: target.table,

@@ -9,6 +9,7 @@ use crate::bind::error::{error, not_built};
 use crate::bind::query::{OutputName, QueryUse};
 use crate::bind::scope::same_name;
 use crate::bind::{Binder, Clause, Level, coerce};
+use crate::compile::ChangeAction;
 use crate::locking::LockHints;
 use std::sync::Arc;
 use thawdb_catalog::{ColumnDef, TableDef};
@@ -22,19 +23,25 @@ impl Binder<'_> {
             self.push_ctes(with)?;
         }
         let span = insert.target.span;
-        let through = match &insert.target.kind {
-            ast::DmlTargetKind::Name(name) => self.view_columns(name, &insert.target)?,
+        let view = self.instead_view(&insert.target, &[], ChangeAction::Insert)?;
+        let through = match (&view, &insert.target.kind) {
+            (None, ast::DmlTargetKind::Name(name)) => self.view_columns(name, &insert.target)?,
             _ => None,
         };
-        let (table, insert) = match through {
-            None => (self.find_target_table(&insert.target.kind, span)?, std::borrow::Cow::Borrowed(insert)),
-            Some((table, columns)) => {
+        let of_view = view.is_some();
+        let (table, insert) = match (view, through) {
+            (Some(view), _) => (view.table, std::borrow::Cow::Borrowed(insert)),
+            (None, None) => (self.find_target_table(&insert.target.kind, span)?, std::borrow::Cow::Borrowed(insert)),
+            (None, Some((table, columns))) => {
                 let insert = through_view(insert, &table, &columns)?;
                 (table, std::borrow::Cow::Owned(insert))
             }
         };
         let insert = &*insert;
-        self.depend(&table, true);
+        self.check_output(&insert.output, &table, &[ChangeAction::Insert])?;
+        if !of_view {
+            self.depend(&table, true);
+        }
         self.hint_insert_target(&insert.target.hints, span)?;
         let targets = self.insert_targets(&table, insert, span)?;
         let (input, columns) = match &insert.source {
@@ -51,7 +58,10 @@ impl Binder<'_> {
             o
         });
         let values = targets.into_iter().zip(columns).collect();
-        Ok(BoundStmt::Insert(Box::new(BoundInsert { table, input, values, defaults, output })))
+        let instead = of_view || self.is_instead(&table, ChangeAction::Insert);
+        let computed = self.stored_computed(&table)?;
+        let bound = BoundInsert { table, input, values, defaults, computed, output };
+        Ok(if instead { self.instead_of_insert(bound) } else { BoundStmt::Insert(Box::new(bound)) })
     }
 
     /// Hints of the target: those about the whole table count, rows are locked anyway.
@@ -63,22 +73,21 @@ impl Binder<'_> {
                 locking.add(word).map_err(|error| error.at_line(span.line))?;
             }
         }
-        if let Some(target) = self.dependencies.last_mut() {
+        if let Some(target) = self.dependencies.last_mut().filter(|target| target.writes) {
             target.whole = locking.table;
         }
         Ok(())
     }
 
     /// Positions of the columns the statement gives values for.
-    fn insert_targets(&self, table: &TableDef, insert: &ast::Insert, span: Span) -> Result<Vec<usize>, SqlError> {
+    pub(super) fn insert_targets(&self, table: &TableDef, insert: &ast::Insert, span: Span) -> Result<Vec<usize>, SqlError> {
         let identity_insert = self.cx.identity_insert(table);
         let is_default = matches!(insert.source, InsertSource::DefaultValues);
         if insert.columns.is_empty() {
-            let writable = |c: &ColumnDef| c.identity.is_none() && c.sql_type != SqlType::RowVersion;
             if identity_insert && table.columns.iter().any(|c| c.identity.is_some()) && !is_default {
                 return Err(error(8101, &[&table.name], span));
             }
-            return Ok((0..table.columns.len()).filter(|i| writable(&table.columns[*i])).collect());
+            return Ok((0..table.columns.len()).filter(|i| is_given(&table.columns[*i])).collect());
         }
         let mut targets = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
@@ -90,6 +99,9 @@ impl Binder<'_> {
             let column = &table.columns[index];
             if column.identity.is_some() && !identity_insert {
                 return Err(error(544, &[&table.name], span));
+            }
+            if column.computed.is_some() {
+                return Err(error(271, &[&column.name], span));
             }
             if column.sql_type == SqlType::RowVersion {
                 return Err(error(273, &[], span));
@@ -200,16 +212,23 @@ impl Binder<'_> {
     }
 
     /// Fewer and more values than columns have their numbers; without a list it is 213, or 8101 for one too many.
-    fn check_width(&self, table: &TableDef, targets: &[usize], width: usize, numbers: (i32, i32), span: Span) -> Result<(), SqlError> {
+    pub(super) fn check_width(
+        &self,
+        table: &TableDef,
+        targets: &[usize],
+        width: usize,
+        numbers: (i32, i32),
+        span: Span,
+    ) -> Result<(), SqlError> {
         if width == targets.len() {
             return Ok(());
         }
-        let without_list = targets.len() == table.columns.iter().filter(|c| c.identity.is_none()).count();
+        let without_list = targets.len() == table.columns.iter().filter(|c| is_given(c)).count();
         let identity = table.columns.iter().any(|c| c.identity.is_some());
-        if without_list && identity && width == table.columns.len() {
+        if without_list && identity && width == targets.len() + 1 {
             return Err(error(8101, &[&table.name], span));
         }
-        if without_list && targets.len() + usize::from(identity) == table.columns.len() && numbers.0 == 109 {
+        if without_list && targets.len() == table.columns.iter().filter(|c| is_given(c)).count() && numbers.0 == 109 {
             return Err(error(213, &[], span));
         }
         Err(error(if width < targets.len() { numbers.0 } else { numbers.1 }, &[], span))
@@ -256,8 +275,13 @@ impl Binder<'_> {
     }
 }
 
+/// Whether an INSERT without a list of columns gives a value for it.
+pub(super) fn is_given(column: &ColumnDef) -> bool {
+    column.identity.is_none() && column.sql_type != SqlType::RowVersion && column.computed.is_none()
+}
+
 /// An INSERT through a view as one into its table: 4406 for columns that the table does not have as such.
-fn through_view(insert: &ast::Insert, table: &TableDef, columns: &[(String, Option<usize>)]) -> Result<ast::Insert, SqlError> {
+pub(super) fn through_view(insert: &ast::Insert, table: &TableDef, columns: &[(String, Option<usize>)]) -> Result<ast::Insert, SqlError> {
     let derived = || match &insert.target.kind {
         ast::DmlTargetKind::Name(name) => error(4406, &[&crate::bind::scope::shown_object(name)], insert.target.span),
         _ => error(4406, &[&""], insert.target.span),
@@ -268,7 +292,7 @@ fn through_view(insert: &ast::Insert, table: &TableDef, columns: &[(String, Opti
         mapped.columns.clear();
         for (_, at) in columns {
             let at = at.ok_or_else(derived)?;
-            if table.columns[at].identity.is_none() && table.columns[at].sql_type != SqlType::RowVersion {
+            if is_given(&table.columns[at]) {
                 mapped.columns.push(named(at, insert.target.span));
             }
         }

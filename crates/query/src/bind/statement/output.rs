@@ -3,15 +3,16 @@
 //! `inserted` is the row as stored, `deleted` the row as it was; of UPDATE and DELETE also columns of other tables of
 //! FROM. A bare name never means the target's columns.
 
+use super::insert::is_given;
 use super::{BoundOutput, OutputInto};
 use crate::algebra::{BoundExpr, ColumnRef};
-use crate::bind::error::{error, not_built};
+use crate::bind::error::error;
 use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
 use crate::bind::{Binder, Clause, Level, coerce};
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_tsql::ast::{self, SelectItem};
-use thawdb_types::{SqlError, SqlType};
+use thawdb_types::SqlError;
 
 /// What UPDATE and DELETE offer to OUTPUT besides the new row.
 pub(super) struct InputColumns {
@@ -19,6 +20,8 @@ pub(super) struct InputColumns {
     pub deleted: Vec<ColumnRef>,
     /// Position of the target among the level's tables.
     pub target: usize,
+    /// Whether rows may be without the new row: those MERGE deletes.
+    pub merge: bool,
 }
 
 impl Binder<'_> {
@@ -28,12 +31,19 @@ impl Binder<'_> {
         table: &Arc<TableDef>,
         input: Option<&InputColumns>,
     ) -> Result<Option<BoundOutput>, SqlError> {
-        let output = match outputs {
+        let (output, client) = match outputs {
             [] => return Ok(None),
-            [one] => one,
-            [_, second, ..] => return Err(not_built("two OUTPUT clauses", second.span)),
+            [one] => (one, None),
+            [first, second, ..] => match (&first.into, &second.into) {
+                (Some(_), None) => (first, Some(second)),
+                (None, Some(_)) => (second, Some(first)),
+                _ => return Err(error(102, &[&"OUTPUT"], second.span)),
+            },
         };
-        let inserted: Vec<ColumnRef> = table.columns.iter().map(|c| self.columns.add(c.name.clone(), c.sql_type, c.nullable)).collect();
+        let inserted: Vec<ColumnRef> = {
+            let optional = input.is_some_and(|input| input.merge);
+            table.columns.iter().map(|c| self.columns.add(c.name.clone(), c.sql_type, c.nullable || optional)).collect()
+        };
         let mut level = Level::new();
         level.clause = Clause::Output;
         level.tables.push(pseudo_table("inserted", table, &inserted));
@@ -45,9 +55,17 @@ impl Binder<'_> {
         // The target itself is out of reach: enclosing levels are set aside.
         let levels = std::mem::replace(&mut self.levels, vec![level]);
         let items = self.bind_output_items(output);
+        let more = client.map_or(Ok(Vec::new()), |client| self.bind_output_items(client));
         self.levels = levels;
-        let mut items = items?;
+        let (mut items, mut more) = (items?, more?);
+        for (_, item) in items.iter_mut().chain(&mut more) {
+            self.expand_virtual(item, table, &inserted)?;
+            if let Some(input) = input {
+                self.expand_virtual(item, table, &input.deleted)?;
+            }
+        }
         let into = output.into.as_ref().map(|into| self.bind_into(into, &mut items, output.span)).transpose()?;
+        items.append(&mut more);
         Ok(Some(BoundOutput { inserted, deleted: input.map_or_else(Vec::new, |i| i.deleted.clone()), items, into }))
     }
 
@@ -73,6 +91,7 @@ impl Binder<'_> {
                     let name = match (alias, &expr.kind) {
                         (Some(alias), _) => alias.text.clone(),
                         (None, ast::ExprKind::Column(name)) => name.column.text.clone(),
+                        (None, ast::ExprKind::Pseudo { name, .. }) => format!("${name}"),
                         (None, _) => String::new(),
                     };
                     items.push((name, bound));
@@ -87,8 +106,7 @@ impl Binder<'_> {
         let table = self.find_target_table(&into.target, span)?;
         self.depend(&table, true);
         let targets: Vec<usize> = if into.columns.is_empty() {
-            let writable = |i: &usize| table.columns[*i].identity.is_none() && table.columns[*i].sql_type != SqlType::RowVersion;
-            (0..table.columns.len()).filter(writable).collect()
+            (0..table.columns.len()).filter(|i| is_given(&table.columns[*i])).collect()
         } else {
             let find = |name: &ast::Ident| {
                 let index = table.columns.iter().position(|c| same_name(&c.name, &name.text));
@@ -107,8 +125,12 @@ impl Binder<'_> {
         for ((_, item), target) in items.iter_mut().zip(&targets) {
             *item = coerce::store(item.clone(), table.columns[*target].sql_type, span)?;
         }
+        if let Some(at) = targets.iter().find(|at| table.columns[**at].computed.is_some()) {
+            return Err(error(271, &[&table.columns[*at].name], span));
+        }
         let defaults = self.missing_defaults(&table, &targets, span)?;
-        Ok(OutputInto { table, targets, defaults })
+        let computed = self.stored_computed(&table)?;
+        Ok(OutputInto { table, targets, defaults, computed })
     }
 }
 

@@ -68,6 +68,8 @@ impl Binder<'_> {
                 identity,
                 default: None,
                 default_name: None,
+                computed: None,
+                user_type: None,
             });
         }
         Ok(columns)

@@ -56,15 +56,16 @@ impl Binder<'_> {
         let get = base_of(&rel, &scope, target.span)?;
         let table = get.table.clone();
         self.depend(&table, true);
-        let columns: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
+        let read: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
         let position_in_table = |c: &ColumnRef| get.columns.iter().find(|(_, id)| id == c).map(|(p, _)| *p);
         let named = |c: &crate::bind::scope::ScopeColumn| position_in_table(&c.column).map(|p| (c.name.clone(), p));
         let derived = scope.columns.iter().filter(|c| position_in_table(&c.column).is_none()).map(|c| c.name.clone()).collect();
         let names = scope.columns.iter().filter_map(named).collect();
         let locator = self.columns.add("", SqlType::varbinary(1700), false);
-        if !self.expose(&mut rel, &columns, locator) {
+        if !self.expose(&mut rel, &read, locator) {
             return Err(error(4403, &[&scope.name], target.span));
         }
+        let (rel, columns) = self.all_columns(rel, &get);
         let joined = has_join(&rel);
         let mut predicates = Vec::new();
         if is_optional(&rel, locator) {
@@ -79,7 +80,25 @@ impl Binder<'_> {
         Ok(Target { table, rel: rel.filter(predicates), locator, columns, names, name: scope.name, derived, joined, position })
     }
 
-    fn target_and_from(&mut self, target: &ast::DmlTarget, from: &[TableRef]) -> Result<(Rel, usize), SqlError> {
+    /// A column for each of the table's: those that rows do not hold are NULL until somebody asks for their value.
+    pub(super) fn all_columns(&mut self, rel: Rel, get: &Get) -> (Rel, Vec<ColumnRef>) {
+        if get.columns.len() == get.table.columns.len() {
+            return (rel, get.columns.iter().map(|(_, c)| *c).collect());
+        }
+        let mut exprs: Vec<(ColumnRef, BoundExpr)> = rel.columns().into_iter().map(|c| (c, self.column_expr(c))).collect();
+        let mut columns = Vec::with_capacity(get.table.columns.len());
+        for (at, column) in get.table.columns.iter().enumerate() {
+            let read = get.columns.iter().find(|(position, _)| *position == at).map(|(_, c)| *c);
+            columns.push(read.unwrap_or_else(|| {
+                let id = self.columns.add(column.name.clone(), column.sql_type, true);
+                exprs.push((id, BoundExpr::literal(thawdb_types::Scalar::Null, column.sql_type)));
+                id
+            }));
+        }
+        (Rel::Project { input: Box::new(rel), exprs }, columns)
+    }
+
+    pub(super) fn target_and_from(&mut self, target: &ast::DmlTarget, from: &[TableRef]) -> Result<(Rel, usize), SqlError> {
         if let (true, DmlTargetKind::Name(name)) = (from.is_empty(), &target.kind) {
             if let Some(index) = self.find_cte(name) {
                 let bound = self.bind_cte(index)?;
@@ -235,7 +254,7 @@ fn is_optional(rel: &Rel, column: ColumnRef) -> bool {
 }
 
 /// The one base table whose rows the target's columns come from; 4405 for several.
-fn base_of(rel: &Rel, scope: &ScopeTable, span: ast::Span) -> Result<Get, SqlError> {
+pub(super) fn base_of(rel: &Rel, scope: &ScopeTable, span: ast::Span) -> Result<Get, SqlError> {
     let mut found = Vec::new();
     collect_gets(rel, &mut found);
     found.retain(|g| g.columns.iter().any(|(_, c)| scope.columns.iter().any(|s| s.column == *c)));

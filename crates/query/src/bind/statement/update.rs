@@ -11,19 +11,20 @@ use crate::bind::expr::binary;
 use crate::bind::query::assign_operator;
 use crate::bind::scope::same_name;
 use crate::bind::{Binder, Clause, Level, coerce};
+use crate::compile::ChangeAction;
 use thawdb_catalog::TableDef;
 use thawdb_tsql::ast::{self, Assignment, ExprKind};
 use thawdb_types::{SqlError, SqlType};
 
 /// What SET says, bound.
 #[derive(Default)]
-struct Assignments {
-    columns: Vec<(usize, BoundExpr)>,
+pub(super) struct Assignments {
+    pub(super) columns: Vec<(usize, BoundExpr)>,
     /// Variable, and either a value or the column whose new value it takes.
-    variables: Vec<(usize, VariableValue)>,
+    pub(super) variables: Vec<(usize, VariableValue)>,
 }
 
-enum VariableValue {
+pub(super) enum VariableValue {
     Expr(BoundExpr),
     NewColumn(usize),
 }
@@ -41,10 +42,16 @@ impl Binder<'_> {
     }
 
     fn bind_update_level(&mut self, update: &ast::Update) -> Result<BoundStmt, SqlError> {
-        let target = self.bind_target(&update.target, &update.from, update.where_.as_ref())?;
+        let view = self.instead_view(&update.target, &update.from, ChangeAction::Update)?;
+        let of_view = view.is_some();
+        let target = match view {
+            Some(view) => self.instead_target(view, update.where_.as_ref())?,
+            None => self.bind_target(&update.target, &update.from, update.where_.as_ref())?,
+        };
         let table = target.table.clone();
+        self.check_output(&update.output, &table, &[ChangeAction::Update])?;
         let mut set = self.within(Clause::Set, |b| b.bind_assignments(&update.assignments, &target))?;
-        let input = InputColumns { deleted: target.columns.clone(), target: target.position };
+        let input = InputColumns { deleted: target.columns.clone(), target: target.position, merge: false };
         let output = self.bind_output(&update.output, &table, Some(&input))?;
         let inserted = match &output {
             Some(output) => output.inserted.clone(),
@@ -59,6 +66,13 @@ impl Binder<'_> {
         if target.joined {
             rel = self.once(rel, target.locator);
         }
+        if of_view || self.is_instead(&table, ChangeAction::Update) {
+            if !set.variables.is_empty() {
+                return Err(not_built("SET @variable where an INSTEAD OF trigger runs", update.target.span));
+            }
+            return Ok(self.instead_of_update((table, rel), target.columns, set.columns, output));
+        }
+        let computed = self.stored_computed(&table)?;
         let variables = set
             .variables
             .into_iter()
@@ -73,13 +87,14 @@ impl Binder<'_> {
             locator: target.locator,
             old: target.columns,
             assignments: set.columns,
+            computed,
             variables,
             output,
             inserted,
         })))
     }
 
-    fn bind_assignments(&mut self, assignments: &[Assignment], target: &Target) -> Result<Assignments, SqlError> {
+    pub(super) fn bind_assignments(&mut self, assignments: &[Assignment], target: &Target) -> Result<Assignments, SqlError> {
         let (table, columns) = (&*target.table, target.columns.as_slice());
         let mut set = Assignments::default();
         for assignment in assignments {
@@ -168,7 +183,8 @@ impl Binder<'_> {
 fn set_column(name: &ast::ColumnName, target: &Target, set: &Assignments) -> Result<usize, SqlError> {
     let index = target.names.iter().find(|(n, _)| same_name(n, &name.column.text)).map(|(_, i)| *i);
     if index.is_none() && target.derived.iter().any(|derived| same_name(derived, &name.column.text)) {
-        return Err(error(4406, &[&target.name], name.span));
+        let computed = target.table.columns.iter().find(|c| c.is_virtual() && same_name(&c.name, &name.column.text));
+        return Err(computed.map_or_else(|| error(4406, &[&target.name], name.span), |c| error(271, &[&c.name], name.span)));
     }
     let index = index.ok_or_else(|| error(207, &[&name.column.text], name.span))?;
     if set.columns.iter().any(|(i, _)| *i == index) {
@@ -177,6 +193,9 @@ fn set_column(name: &ast::ColumnName, target: &Target, set: &Assignments) -> Res
     let column = &target.table.columns[index];
     if column.identity.is_some() {
         return Err(error(8102, &[&column.name], name.span));
+    }
+    if column.computed.is_some() {
+        return Err(error(271, &[&column.name], name.span));
     }
     if column.sql_type == SqlType::RowVersion {
         return Err(error(272, &[], name.span));

@@ -126,8 +126,15 @@ impl Binder<'_> {
                 let own = |(p, value): (&UserParameter, BoundExpr)| {
                     (p.name.clone(), if value.as_column().is_some() { coerce::cast(value, p.sql_type) } else { value })
                 };
-                let named = function.parameters.iter().zip(values).map(own).collect();
-                let bound = self.at_home(home, named, name.span, |b| b.bind_query(query, QueryUse::Derived))?;
+                let mut tables = Vec::new();
+                for (parameter, argument) in function.parameters.iter().zip(arguments).filter(|(parameter, _)| parameter.table) {
+                    tables.push((parameter.name.clone(), self.table_argument(argument, parameter)?));
+                }
+                let named = function.parameters.iter().zip(values).filter(|(parameter, _)| !parameter.table).map(own).collect();
+                self.table_parameters.push(tables);
+                let bound = self.at_home(home, named, name.span, |b| b.bind_query(query, QueryUse::Derived));
+                self.table_parameters.pop();
+                let bound = bound?;
                 (bound.rel, bound.outputs)
             }
         };

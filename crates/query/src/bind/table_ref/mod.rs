@@ -119,7 +119,7 @@ impl Binder<'_> {
         result
     }
 
-    fn make_nullable(&mut self, tables: &[ScopeTable]) {
+    pub(crate) fn make_nullable(&mut self, tables: &[ScopeTable]) {
         for column in tables.iter().flat_map(|t| &t.columns) {
             self.columns.info_mut(column.column).nullable = true;
         }

@@ -11,7 +11,7 @@ use crate::compile::ViewText;
 use crate::locking::LockHints;
 use crate::phys::RowSource;
 use std::sync::Arc;
-use thawdb_catalog::{DatabaseId, TableDef};
+use thawdb_catalog::{ColumnDef, DatabaseId, TableDef};
 use thawdb_tsql::ast::{self, IndexReference, TableHint};
 use thawdb_types::SqlError;
 
@@ -44,12 +44,21 @@ impl Binder<'_> {
         alias: Option<&ast::Ident>,
         hints: &[TableHint],
     ) -> Result<BoundTable, SqlError> {
-        let table = self.cx.table_variable(&variable.name).ok_or_else(|| error(1087, &[&variable.name], variable.span))?;
+        let table = self.table_of_variable(variable)?;
         let (rel, mut scope) = self.table_reference(table, None, alias, hints)?;
         if alias.is_none() {
             scope[0].name.clone_from(&variable.name);
         }
         Ok((rel, scope))
+    }
+
+    /// The table behind a variable: inside an inline function its own parameters alone.
+    pub(crate) fn table_of_variable(&self, variable: &ast::Variable) -> Result<Arc<TableDef>, SqlError> {
+        let found = match self.table_parameters.last().filter(|_| !self.parameters.is_empty()) {
+            Some(own) => own.iter().find(|(name, _)| same_name(name, &variable.name)).map(|(_, table)| table.clone()),
+            None => self.cx.table_variable(&variable.name),
+        };
+        found.ok_or_else(|| error(1087, &[&variable.name], variable.span))
     }
 
     /// A reference to a base table, with columns of its own.
@@ -70,7 +79,9 @@ impl Binder<'_> {
                 nullable: column.nullable,
                 identity: column.identity.is_some(),
             });
-            columns.push((index, id));
+            if !column.is_virtual() {
+                columns.push((index, id));
+            }
             offered.push(ScopeColumn { name: column.name.clone(), column: id });
         }
         let scope = ScopeTable {
@@ -82,11 +93,39 @@ impl Binder<'_> {
             base: Some(table.clone()),
             qualified_only: false,
         };
-        let mut get = Get { table, columns, locking: LockHints::default(), index_hint: None, force_seek: false };
+        let virtuals = table.columns.iter().any(ColumnDef::is_virtual);
+        let row: Vec<crate::algebra::ColumnRef> = offered_ids(&scope.columns);
+        let mut get = Get { table: table.clone(), columns, locking: LockHints::default(), index_hint: None, force_seek: false };
         for hint in hints {
             apply_hint(&mut get, hint, self.statement)?;
         }
-        Ok((Rel::Get(Box::new(get)), vec![scope]))
+        let rel = Rel::Get(Box::new(get));
+        Ok((if virtuals { self.with_virtual(rel, &table, &row)? } else { rel }, vec![scope]))
+    }
+
+    /// The rows of a table with the columns that rows do not hold.
+    fn with_virtual(&mut self, rel: Rel, table: &Arc<TableDef>, row: &[crate::algebra::ColumnRef]) -> Result<Rel, SqlError> {
+        let mut exprs: Vec<_> = rel.columns().into_iter().map(|c| (c, self.column_expr(c))).collect();
+        for (at, id) in row.iter().enumerate().filter(|(at, _)| table.columns[*at].is_virtual()) {
+            exprs.push((*id, self.computed_value(table, at, row)?));
+        }
+        Ok(Rel::Project { input: Box::new(rel), exprs })
+    }
+
+    /// The same for rows that a trigger looks at: they come without what is worked out when it is read.
+    fn with_virtual_of_rowset(&mut self, rel: Rel, table: &Arc<TableDef>, columns: &mut [ScopeColumn]) -> Result<Rel, SqlError> {
+        if !table.columns.iter().any(ColumnDef::is_virtual) {
+            return Ok(rel);
+        }
+        let row = offered_ids(columns);
+        let mut exprs: Vec<_> = rel.columns().into_iter().map(|c| (c, self.column_expr(c))).collect();
+        for at in (0..row.len()).filter(|at| table.columns[*at].is_virtual()) {
+            let value = self.computed_value(table, at, &row)?;
+            let id = self.columns.add(table.columns[at].name.clone(), value.sql_type, value.nullable);
+            exprs.push((id, value));
+            columns[at].column = id;
+        }
+        Ok(Rel::Project { input: Box::new(rel), exprs })
     }
 
     /// A condition over the columns of a table, and those columns in order.
@@ -95,19 +134,19 @@ impl Binder<'_> {
         expr: &ast::Expr,
         table: &Arc<TableDef>,
     ) -> Result<(crate::algebra::BoundExpr, Vec<crate::algebra::ColumnRef>), SqlError> {
-        let (rel, scope) = self.table_reference(table.clone(), None, None, &[])?;
-        let mut level = crate::bind::Level::new();
-        level.clause = crate::bind::Clause::Where;
-        level.tables = scope;
-        self.levels.push(level);
-        let bound = self.bind_condition(expr);
-        self.levels.pop();
-        Ok((bound?, rel.columns()))
+        self.depend(table, false);
+        let row = self.row_columns(table);
+        let mut bound = self.over_row(expr, table, &row, true)?;
+        self.expand_virtual(&mut bound, table, &row)?;
+        Ok((bound, row))
     }
 
     fn source_reference(&mut self, source: Arc<dyn RowSource>, schema: &str, named: &ast::NamedTable) -> Result<BoundTable, SqlError> {
         let alias = named.alias.as_ref();
-        let (rel, columns) = self.source_columns(source, Vec::new());
+        let (mut rel, mut columns) = self.source_columns(source, Vec::new());
+        if let Some(table) = self.cx.rowset_table(&named.name.name.text).filter(|_| schema.is_empty()) {
+            rel = self.with_virtual_of_rowset(rel, &table, &mut columns)?;
+        }
         let scope = ScopeTable {
             name: alias.map_or_else(|| named.name.name.text.clone(), |a| a.text.clone()),
             alias: alias.is_some(),
@@ -172,12 +211,24 @@ impl Binder<'_> {
         let ctes = std::mem::take(&mut self.ctes);
         let home = self.home.replace((database, schema.to_string()));
         self.parameters.push(parameters);
+        // A view within a function sees none of its tables.
+        let hides = self.table_parameters.len() < self.parameters.len();
+        if hides {
+            self.table_parameters.push(Vec::new());
+        }
         let bound = bind(self);
+        if hides {
+            self.table_parameters.pop();
+        }
         self.parameters.pop();
         (self.levels, self.ctes, self.home) = (levels, ctes, home);
         self.views_deep -= 1;
         bound.map_err(|error| error.at_line(span.line))
     }
+}
+
+fn offered_ids(columns: &[ScopeColumn]) -> Vec<crate::algebra::ColumnRef> {
+    columns.iter().map(|column| column.column).collect()
 }
 
 /// Takes a hint into account. 1047 if it excludes another one.
@@ -206,6 +257,13 @@ pub(crate) fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Re
 
 fn find_index(get: &Get, reference: &IndexReference, span: ast::Span) -> Result<usize, SqlError> {
     let table = &get.table;
+    let is_meant = |index: &&thawdb_catalog::IndexDef| match reference {
+        IndexReference::Number(number) => index.id.0 == *number,
+        IndexReference::Name(name) => index.name.as_ref().is_some_and(|known| same_name(known, &name.text)),
+    };
+    if let Some(index) = table.disabled.iter().find(is_meant) {
+        return Err(error(315, &[&index.name.as_deref().unwrap_or_default(), &table.name], span));
+    }
     match reference {
         IndexReference::Number(0) => Ok(0),
         IndexReference::Number(number) => table

@@ -34,6 +34,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "COALESCE", arguments: &[Common], required: 1, most: 254, result: Same(0), nulls: Maybe, class: Deterministic },
     Signature { name: "COLLATIONPROPERTY", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::Int), nulls: Maybe, class: Deterministic },
     Signature { name: "COLUMNPROPERTY", arguments: &[Int, Unicode, Unicode], required: 3, most: 3, result: T(SqlType::Int), nulls: Maybe, class: Stable },
+    Signature { name: "COLUMNS_UPDATED", arguments: &[], required: 0, most: 0, result: T(SqlType::varbinary(128)), nulls: Never, class: Stable },
     Signature { name: "COL_LENGTH", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::SmallInt), nulls: Maybe, class: Stable },
     Signature { name: "COL_NAME", arguments: &[Int, Int], required: 2, most: 2, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "COMPRESS", arguments: &[Binary], required: 1, most: 1, result: T(SqlType::VARBINARY_MAX), nulls: Strict, class: Deterministic },

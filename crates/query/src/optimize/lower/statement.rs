@@ -2,13 +2,14 @@
 
 use super::{Lowered, Lowerer, Want};
 use crate::algebra::{BoundExpr, ColumnRef, Rel};
+use crate::bind::computed::BoundComputed;
 use crate::bind::query::OutputName;
-use crate::bind::statement::{BoundDelete, BoundInsert, BoundOutput, BoundStmt, BoundUpdate};
-use crate::compile::{Compiled, CompiledKind};
+use crate::bind::statement::{BoundDelete, BoundInsert, BoundInstead, BoundMerge, BoundOutput, BoundStmt, BoundUpdate, MergeStepKind};
+use crate::compile::{ChangeAction, Compiled, CompiledKind};
 use crate::expr::Expr;
 use crate::optimize::cardinality::Estimator;
 use crate::optimize::{RuleCx, client_columns, compiled, optimize, optimize_subqueries, plan_bug, rules};
-use crate::phys::{Node, NodeKind, OutputColumn};
+use crate::phys::{MergeStep, Node, NodeKind, OutputColumn, SortKey};
 use thawdb_types::SqlError;
 
 /// Plans a statement.
@@ -27,6 +28,8 @@ pub(crate) fn plan(bound: BoundStmt, cx: &mut RuleCx<'_>) -> Result<Compiled, Sq
         BoundStmt::Insert(insert) => plan_insert(*insert, cx),
         BoundStmt::Update(update) => plan_update(*update, cx),
         BoundStmt::Delete(delete) => plan_delete(*delete, cx),
+        BoundStmt::Merge(merge) => plan_merge(*merge, cx),
+        BoundStmt::Instead(instead) => plan_instead(*instead, cx),
     }
 }
 
@@ -86,6 +89,10 @@ fn lower_assignments(
     assignments.iter().map(|(at, e)| Ok((*at, low.expr(e, input)?))).collect()
 }
 
+fn lower_computed(low: &mut Lowerer<'_, '_>, computed: &BoundComputed) -> Result<Vec<(usize, Expr)>, SqlError> {
+    lower_assignments(low, &computed.exprs, &computed.row)
+}
+
 /// Lowers OUTPUT's items over `row`.
 fn lower_output(
     low: &mut Lowerer<'_, '_>,
@@ -111,10 +118,15 @@ fn finish_output(low: &mut Lowerer<'_, '_>, node: Node, output: Option<&BoundOut
         return Ok((node, columns, true));
     };
     let defaults = lower_assignments(low, &into.defaults, &[])?;
+    let computed = lower_computed(low, &into.computed)?;
     let rows_estimate = node.rows_estimate;
-    let kind =
-        NodeKind::Insert { table: into.table.clone(), input: Box::new(node), targets: into.targets.clone(), defaults, output: Vec::new() };
-    Ok((Node { kind, columns: Vec::new(), rows_estimate }, Vec::new(), false))
+    let (table, targets) = (into.table.clone(), into.targets.clone());
+    // Beside INTO there may be an OUTPUT to the client: its items stand behind those of the table.
+    let columns = node.columns[targets.len()..].to_vec();
+    let passed: Vec<usize> = (targets.len()..node.columns.len()).collect();
+    let rows = !passed.is_empty();
+    let kind = NodeKind::Insert { table, input: Box::new(node), targets, defaults, computed, passed, output: Vec::new() };
+    Ok((Node { kind, columns: columns.clone(), rows_estimate }, columns, rows))
 }
 
 fn plan_insert(insert: BoundInsert, cx: &mut RuleCx<'_>) -> Result<Compiled, SqlError> {
@@ -125,11 +137,13 @@ fn plan_insert(insert: BoundInsert, cx: &mut RuleCx<'_>) -> Result<Compiled, Sql
         let below = low.lower(&rel, &Want::default())?;
         let below = if wanted.is_empty() { below } else { low.exactly(below, &wanted)? };
         let defaults = lower_assignments(low, &insert.defaults, &[])?;
+        let computed = lower_computed(low, &insert.computed)?;
         let inserted = insert.output.as_ref().map_or_else(Vec::new, |o| o.inserted.clone());
         let (output, columns) = lower_output(low, insert.output.as_ref(), &inserted)?;
         let rows_estimate = below.node.rows_estimate;
         let targets = insert.values.iter().map(|(t, _)| *t).collect();
-        let kind = NodeKind::Insert { table: insert.table.clone(), input: Box::new(below.node), targets, defaults, output };
+        let (table, input) = (insert.table.clone(), Box::new(below.node));
+        let kind = NodeKind::Insert { table, input, targets, defaults, computed, passed: Vec::new(), output };
         finish_output(low, Node { kind, columns, rows_estimate }, insert.output.as_ref())
     })?;
     Ok(compiled(node, CompiledKind::Insert { output: rows }, columns))
@@ -169,7 +183,9 @@ fn plan_update(mut update: BoundUpdate, cx: &mut RuleCx<'_>) -> Result<Compiled,
             output.push(lowered);
         }
         let rows_estimate = below.node.rows_estimate;
-        let kind = NodeKind::Update { table: update.table.clone(), input: Box::new(below.node), assignments, old_columns, output };
+        let computed = lower_computed(low, &update.computed)?;
+        let (table, input) = (update.table.clone(), Box::new(below.node));
+        let kind = NodeKind::Update { table, input, assignments, computed, old_columns, output };
         let node = Node { kind, columns, rows_estimate };
         if update.variables.is_empty() {
             return finish_output(low, node, update.output.as_ref());
@@ -201,4 +217,79 @@ fn plan_delete(delete: BoundDelete, cx: &mut RuleCx<'_>) -> Result<Compiled, Sql
         finish_output(low, Node { kind, columns, rows_estimate }, delete.output.as_ref())
     })?;
     Ok(compiled(node, CompiledKind::Delete { output: rows }, columns))
+}
+
+fn plan_merge(merge: BoundMerge, cx: &mut RuleCx<'_>) -> Result<Compiled, SqlError> {
+    let values = merge.steps.iter().flat_map(|step| match step {
+        MergeStepKind::Delete => &[][..],
+        MergeStepKind::Update { assignments } => assignments,
+        MergeStepKind::Insert { values, .. } => values,
+    });
+    let items = merge.output.iter().flat_map(|o| &o.items).map(|(_, e)| e);
+    let exprs: Vec<&BoundExpr> = values.map(|(_, e)| e).chain(items).collect();
+    let mut more = merge.old.clone();
+    more.extend([merge.locator, merge.action]);
+    let rel = optimize(merge.input, &needed(&exprs, &more), cx)?;
+    let (node, columns, rows) = with_lowerer(&rel, &exprs, cx, |low| {
+        let below = low.lower(&rel, &Want::default())?;
+        let mut order = vec![merge.locator, merge.action];
+        order.extend(below.columns.iter().copied().filter(|c| *c != merge.locator && *c != merge.action));
+        let below = low.exactly(below, &order)?;
+        let position = |c: &ColumnRef| below.columns.iter().position(|x| x == c).ok_or_else(|| plan_bug("an old column is gone"));
+        let old_columns = merge.old.iter().map(position).collect::<Result<_, _>>()?;
+        let steps = merge.steps.iter().map(|step| lower_step(low, step, &below.columns)).collect::<Result<_, _>>()?;
+        let inserted = merge.output.as_ref().map_or(&[][..], |o| &o.inserted);
+        let row: Vec<ColumnRef> =
+            merge.old.iter().chain(inserted).chain(&below.columns).copied().chain(std::iter::once(merge.action_name)).collect();
+        let (output, columns) = lower_output(low, merge.output.as_ref(), &row)?;
+        let rows_estimate = below.node.rows_estimate;
+        // The sort reads its input to the end before a row changes, and orders the steps.
+        let action = low.expr(&low.cx.column_expr(merge.action), &below.columns)?;
+        let sorted = Node { columns: below.node.columns.clone(), rows_estimate, kind: NodeKind::OneRow };
+        let keys = vec![SortKey { expr: action, descending: false }];
+        let input = Box::new(Node { kind: NodeKind::Sort { input: Box::new(below.node), keys }, ..sorted });
+        let computed = lower_computed(low, &merge.computed)?;
+        let kind = NodeKind::Merge { table: merge.table.clone(), input, steps, computed, old_columns, output };
+        finish_output(low, Node { kind, columns, rows_estimate }, merge.output.as_ref())
+    })?;
+    Ok(compiled(node, CompiledKind::Merge { output: rows }, columns))
+}
+
+fn lower_step(low: &mut Lowerer<'_, '_>, step: &MergeStepKind, input: &[ColumnRef]) -> Result<MergeStep, SqlError> {
+    Ok(match step {
+        MergeStepKind::Delete => MergeStep::Delete,
+        MergeStepKind::Update { assignments } => MergeStep::Update { assignments: lower_assignments(low, assignments, input)? },
+        MergeStepKind::Insert { values, defaults } => {
+            MergeStep::Insert { values: lower_assignments(low, values, input)?, defaults: lower_assignments(low, defaults, &[])? }
+        }
+    })
+}
+
+fn plan_instead(mut instead: BoundInstead, cx: &mut RuleCx<'_>) -> Result<Compiled, SqlError> {
+    for expr in &mut instead.new {
+        optimize_subqueries(expr, cx)?;
+        rules::fold::fold_expr(expr);
+    }
+    let items = instead.output.iter().flat_map(|o| &o.items).map(|(_, e)| e);
+    let exprs: Vec<&BoundExpr> = instead.new.iter().chain(items).collect();
+    let rel = optimize(instead.input, &needed(&exprs, &instead.old), cx)?;
+    let (node, columns, output) = with_lowerer(&rel, &exprs, cx, |low| {
+        let below = low.lower(&rel, &Want::default())?;
+        let position = |c: &ColumnRef| below.columns.iter().position(|x| x == c).ok_or_else(|| plan_bug("an old column is gone"));
+        let old_columns = instead.old.iter().map(position).collect::<Result<_, _>>()?;
+        let new = low.exprs(&instead.new, &below.columns)?;
+        let inserted = instead.output.as_ref().filter(|_| !new.is_empty()).map_or(&[][..], |o| &o.inserted);
+        let row: Vec<ColumnRef> = instead.old.iter().chain(inserted).chain(&below.columns).copied().collect();
+        let (output, columns) = lower_output(low, instead.output.as_ref(), &row)?;
+        let rows_estimate = below.node.rows_estimate;
+        let (table, action, updated) = (instead.table.clone(), instead.action, instead.updated.clone());
+        let kind = NodeKind::Instead { table, action, input: Box::new(below.node), old_columns, new, updated, output };
+        finish_output(low, Node { kind, columns, rows_estimate }, instead.output.as_ref())
+    })?;
+    let kind = match instead.action {
+        ChangeAction::Insert => CompiledKind::Insert { output },
+        ChangeAction::Update => CompiledKind::Update { output },
+        ChangeAction::Delete => CompiledKind::Delete { output },
+    };
+    Ok(compiled(node, kind, columns))
 }

@@ -14,11 +14,13 @@ use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// Takes results as SQLite's rival takes its row: counts them, and keeps the first error.
 #[derive(Default)]
-struct Counting {
-    rows: usize,
+pub struct Counting {
+    pub rows: usize,
+    /// Of the values, so that each is looked at.
+    sum: i64,
     affected: u64,
     handle: Option<i32>,
-    error: Option<SqlError>,
+    pub error: Option<SqlError>,
 }
 
 impl ResultSink for Counting {
@@ -28,6 +30,12 @@ impl ResultSink for Counting {
 
     fn rows(&mut self, batch: &Batch) -> Result<(), SinkClosed> {
         self.rows += batch.row_count;
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[OutputColumn], values: &[Scalar]) -> Result<(), SinkClosed> {
+        self.rows += 1;
+        self.sum += values.iter().filter_map(Scalar::as_i64).sum::<i64>();
         Ok(())
     }
 
@@ -97,7 +105,8 @@ fn one(instance: &Instance, kind: Kind, scale: u32, number: usize, time: Duratio
             return Err(error.into());
         }
         if (sink.rows, sink.affected) != (usize::from(kind == Kind::Select), 1) {
-            return Err(Failure(format!("{}: {} rows, {} affected", kind.name(), sink.rows, sink.affected)));
+            let Counting { rows, affected, sum, .. } = sink;
+            return Err(Failure(format!("{}: {rows} rows of sum {sum}, {affected} affected", kind.name())));
         }
         let end = whole.seconds();
         latencies.push(end - at);

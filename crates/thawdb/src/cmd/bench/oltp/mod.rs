@@ -9,13 +9,13 @@
 //! that a machine that drifts meets both. At the end the sums that the TPC-B-like transaction must keep are checked, and
 //! the rows of the journal against the inserts acknowledged.
 
-mod local;
-mod measured;
+pub(crate) mod local;
+pub(crate) mod measured;
 mod pgbench;
 mod server;
 mod sqlite;
 mod wire;
-mod workload;
+pub(crate) mod workload;
 
 use crate::args::BenchArguments;
 use crate::cmd::Failure;

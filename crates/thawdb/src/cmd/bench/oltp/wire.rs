@@ -61,7 +61,7 @@ fn statements(kind: Kind) -> &'static [Prepared] {
 }
 
 fn int(value: i32) -> RpcParameter {
-    RpcParameter { name: String::new(), output: false, default: false, sql_type: SqlType::Int, value: Scalar::Int(value) }
+    RpcParameter { name: String::new(), output: false, default: false, sql_type: SqlType::Int, value: Scalar::Int(value), table: None }
 }
 
 fn prepare(client: &mut Client, (text, parameters): Prepared) -> Result<i32, Failure> {
@@ -72,6 +72,7 @@ fn prepare(client: &mut Client, (text, parameters): Prepared) -> Result<i32, Fai
         default: false,
         sql_type: SqlType::NVARCHAR_MAX,
         value: Scalar::Text(value),
+        table: None,
     };
     let handle = RpcParameter { output: true, value: Scalar::Null, ..int(0) };
     let parameters = vec![handle, textual(declared.join(", ")), textual(text.into())];
