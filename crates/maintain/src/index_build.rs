@@ -36,6 +36,7 @@ use std::sync::Arc;
 use thawdb_catalog::sort_row::unpack;
 use thawdb_catalog::{TableDef, TreeLayout, key_text};
 use thawdb_device::{BackgroundWork, Env};
+use thawdb_storage::page_reads::{count_for_me, page_reads};
 use thawdb_storage::sort::{ExternalSort, SortOptions, SortStatistics, SortedBatch, SortedRows};
 use thawdb_storage::{BulkAppend, KeyRange, PageId, ReadView, Row, Scan, ScanDirection, StorageError, TreeId, Txn};
 use thawdb_types::SqlError;
@@ -315,9 +316,14 @@ impl IndexBuild {
         let (table, view) = (&self.table, &self.source.view);
         let outcome = std::thread::scope(|scope| {
             let (first, others) = parts.split_first_mut().expect("a table has a part at least");
-            let helpers: Vec<_> = others.iter_mut().map(|part| scope.spawn(move || part.read(table, view, rows))).collect();
+            let help = |part: &mut Part| (part.read(table, view, rows), page_reads());
+            let helpers: Vec<_> = others.iter_mut().map(|part| scope.spawn(move || help(part))).collect();
             let own = first.read(table, view, rows);
-            let theirs = helpers.into_iter().map(|helper| helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let theirs = helpers.into_iter().map(|helper| {
+                let (outcome, reads) = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                count_for_me(&reads);
+                outcome
+            });
             std::iter::once(own).chain(theirs).collect::<Vec<_>>().into_iter().collect::<Result<(), _>>()
         });
         self.rows_scanned = parts.iter().map(|part| part.rows).sum();

@@ -54,6 +54,14 @@ pub fn page_reads() -> PageReads {
     PageReads { logical: LOGICAL.get(), physical: PHYSICAL.get(), ahead: AHEAD.get(), large: LARGE.get() }
 }
 
+/// Counts for the calling thread what another read on its behalf.
+pub fn count_for_me(reads: &PageReads) {
+    LOGICAL.set(LOGICAL.get() + reads.logical);
+    PHYSICAL.set(PHYSICAL.get() + reads.physical);
+    AHEAD.set(AHEAD.get() + reads.ahead);
+    LARGE.set(LARGE.get() + reads.large);
+}
+
 #[inline]
 pub(crate) fn looked_at() {
     LOGICAL.set(LOGICAL.get() + 1);

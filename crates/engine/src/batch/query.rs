@@ -21,7 +21,7 @@ use crate::session::temporary::VARIABLES_ID;
 use std::sync::Arc;
 use thawdb_catalog::{LockEscalation, ObjectId, TableDef};
 use thawdb_query::compile::{ChangeAction, Compiled, CompiledKind, Dependency, compile, insert_all};
-use thawdb_query::exec;
+use thawdb_query::exec::{self, BulkInsert, BulkTarget};
 use thawdb_query::phys::{MergeStep, Node, NodeKind};
 use thawdb_query::usage::PlanRun;
 use thawdb_storage::locks::LockMode;
@@ -191,7 +191,11 @@ impl<'a> Interpreter<'a, '_> {
             CompiledKind::Merge { output } => (StatementKind::Merge, *output),
             CompiledKind::SelectInto { table, columns } => {
                 let made = crate::ddl::table::create_for_select_into(self, table, columns)?;
-                let count = self.drain(&insert_all(plan.node.clone(), made))?;
+                let count = if made.database == TEMPDB_ID || made.id.0 < 0 {
+                    self.drain(&insert_all(plan.node.clone(), made))?
+                } else {
+                    self.append_all(&plan.node, made)?
+                };
                 self.counted(count);
                 self.out.done(StatementKind::Select, self.shown_count(count), false);
                 return Ok(());
@@ -287,6 +291,32 @@ impl<'a> Interpreter<'a, '_> {
         self.note_reads(&execution);
         self.send_infos();
         Ok(execution.rows_affected())
+    }
+
+    /// Fills a table that this statement has made, and that nobody else knows: whole leaves are appended, which the log of a
+    /// database that is not under FULL has by their making only.
+    fn append_all(&mut self, node: &Node, table: Arc<TableDef>) -> Result<u64, Failure> {
+        let target = BulkTarget {
+            targets: (0..table.columns.len()).collect(),
+            types: table.columns.iter().map(|column| column.sql_type).collect(),
+            defaults: Vec::new(),
+            keep_identity: true,
+            keep_nulls: true,
+            computed: Vec::new(),
+            table,
+        };
+        let mut load = BulkInsert::begin(target, self.session)?;
+        let mut execution = exec::run(node, self.session)?;
+        if self.session.options.statistics_io {
+            execution.count_reads();
+        }
+        while let Some(batch) = execution.next(self.session)? {
+            load.push(batch, self.session)?;
+        }
+        self.note_reads(&execution);
+        let rows = load.finish(self.session)?;
+        self.send_infos();
+        Ok(rows)
     }
 
     fn stream(&mut self, plan: &Compiled, node: &Node) -> Result<u64, Failure> {
