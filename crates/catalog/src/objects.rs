@@ -449,19 +449,6 @@ mod tests {
         (0..bytes.len()).for_each(|cut| assert!(read_table(&bytes[..cut], DatabaseId(5), &schemas()).is_err(), "{cut}"));
     }
 
-    /// Format 2, as it was written before columns could be computed and indexes disabled: one heap.
-    #[test]
-    fn a_record_of_format_2_is_read() {
-        let mut w = Writer::new(2);
-        w.i32(7).i32(1).text("t").i64(1).i64(2).count(1);
-        w.i32(1).text("c1").sql_type(&SqlType::Int).flag(true).flag(false).optional_text(None).optional_text(None);
-        w.count(1).i32(0).optional_text(None).count(0).count(0).flag(false).flag(false).flag(false).flag(false);
-        w.flag(false).u8(0).flag(false).flag(true).flag(true).flag(false).u64(9).u8(2);
-        let read = read_table(&w.finish(), DatabaseId(5), &schemas()).expect("an older format");
-        assert_eq!((read.indexes[0].tree, read.lock_escalation), (TreeId(9), LockEscalation::Auto));
-        assert!(read.disabled.is_empty() && !read.rows_disabled);
-    }
-
     /// Format 1, as it was written before indexes had options: one heap.
     #[test]
     fn a_record_of_format_1_is_read() {
