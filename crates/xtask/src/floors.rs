@@ -98,6 +98,7 @@ const STORAGE: &[(&str, u32)] = &[
     ("database", 6),
     ("format_tests", 6),
     ("large", 6),
+    ("look", 6),
     ("locked_scan", 6),
     ("look", 6),
     ("rollback", 6),
