@@ -154,7 +154,7 @@ class Record:
     """The fields of a catalog record."""
 
     def __init__(self, data):
-        if data[0] not in (1, 2):
+        if data[0] not in (1, 2, 3):
             raise Damage(f"catalog record of format {data[0]}")
         self.data, self.at, self.version = data, 1, data[0]
 
@@ -189,6 +189,11 @@ class Column:
         self.nullable = record.number("<B") == 1
         record.maybe(lambda: (record.number("<q"), record.number("<q")))
         record.maybe(record.text), record.maybe(record.text)
+        computed = None
+        if record.version > 2:  # definition, whether persisted, whether stored; the user's type
+            computed = record.maybe(lambda: (record.text(), record.number("<B"), record.number("<B")))
+            record.number("<i")
+        self.in_rows = computed is None or computed[2] == 1
 
     def width(self):
         if self.tag in (6, 7):
@@ -246,7 +251,8 @@ class Table:
     def rows(self, database):
         keys, tree = self.first
         in_key = [at for at, _ in keys if self.columns[at].tag in IN_KEY]
-        stored = [at for at in range(len(self.columns)) if at not in in_key]
+        held = [at for at in range(len(self.columns)) if self.columns[at].in_rows]
+        stored = [at for at in held if at not in in_key]
         for key, row, large in database.tree(tree):
             values = dict(self.stored(row, large, stored, database))
             at = 0
@@ -256,7 +262,7 @@ class Table:
                     at = at + 1 if self.columns[column].nullable and key[at] == turn else key.index(turn, at) + 1
                     continue
                 values[column], at = self.columns[column].key_value(key, at, turn)
-            yield [values[at] for at in range(len(self.columns))]
+            yield [values[at] for at in held]
 
     def stored(self, row, large, stored, database):
         (fixed_end,) = struct.unpack_from("<H", row, 0)

@@ -187,8 +187,13 @@ pub struct TableDef {
     pub name: String,
     /// Columns in `column_id` order.
     pub columns: Vec<ColumnDef>,
-    /// Indexes; the first is the heap or clustered index and holds the rows.
+    /// Indexes in use; the first is the heap or clustered index and holds the rows.
     pub indexes: Vec<IndexDef>,
+    /// Nonclustered indexes that ALTER INDEX DISABLE took out of use: definitions whose tree is [`IndexDef::NO_TREE`].
+    /// Queries and writers look at `indexes` alone and so never meet them.
+    pub disabled: Vec<IndexDef>,
+    /// The clustered index is disabled: the rows are there and nobody may read or write them.
+    pub rows_disabled: bool,
     /// ALTER TABLE SET (LOCK_ESCALATION).
     pub lock_escalation: LockEscalation,
     /// An index being built beside the table's use: its definition, whose tree is the operation's side tree.
@@ -199,7 +204,32 @@ pub struct TableDef {
     pub modified: i64,
 }
 
+impl IndexDef {
+    /// What stands for the tree of an index that has none.
+    pub const NO_TREE: TreeId = TreeId(0);
+}
+
 impl TableDef {
+    /// Every index, in use or disabled.
+    pub fn every_index(&self) -> impl Iterator<Item = &IndexDef> {
+        self.indexes.iter().chain(&self.disabled)
+    }
+
+    /// Every index, in use or disabled.
+    pub fn every_index_mut(&mut self) -> impl Iterator<Item = &mut IndexDef> {
+        self.indexes.iter_mut().chain(&mut self.disabled)
+    }
+
+    /// The index of this name, in use or disabled, compared as the catalog collation does (ASCII case ignored here).
+    pub fn index_named(&self, name: &str) -> Option<&IndexDef> {
+        self.every_index().find(|index| index.name.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name)))
+    }
+
+    /// Whether an index of the table is disabled.
+    pub fn is_disabled(&self, index: crate::IndexId) -> bool {
+        self.disabled.iter().any(|known| known.id == index) || (self.rows_disabled && self.rows().id == index)
+    }
+
     /// The heap or clustered index.
     pub fn rows(&self) -> &IndexDef {
         &self.indexes[0]

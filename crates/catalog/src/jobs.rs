@@ -62,8 +62,24 @@ pub struct IndexJob {
     pub started: i64,
     /// Rows of the table when it began, for the percentage.
     pub rows_expected: u64,
+    /// What it makes.
+    pub purpose: JobPurpose,
     /// How far it is.
     pub progress: JobProgress,
+}
+
+/// What an index operation makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobPurpose {
+    /// A new index.
+    Create,
+    /// An index in place of the one that has its number: REBUILD, DROP_EXISTING.
+    Replace,
+    /// The index of a new constraint; whether the engine made its name up.
+    Constraint {
+        /// Nobody gave it the name it has.
+        system_named: bool,
+    },
 }
 
 impl IndexJob {
@@ -94,6 +110,12 @@ pub(crate) fn write_job(job: &IndexJob) -> Vec<u8> {
     write_index(&mut w, &job.index);
     w.u64(job.side.0).u64(job.runs.0).text(&job.statement).u16(job.max_dop.cast_unsigned()).flag(job.resumable).u8(job.fill_factor);
     w.i64(job.started).u64(job.rows_expected);
+    w.u8(match job.purpose {
+        JobPurpose::Create => 0,
+        JobPurpose::Replace => 1,
+        JobPurpose::Constraint { system_named: false } => 2,
+        JobPurpose::Constraint { system_named: true } => 3,
+    });
     let progress = &job.progress;
     w.flag(progress.merging)
         .flag(progress.merged)
@@ -112,13 +134,20 @@ pub(crate) fn read_job(record: &[u8]) -> Result<IndexJob, RecordError> {
     let (side, runs, statement) = (TreeId(r.u64()?), TreeId(r.u64()?), r.text()?);
     let (max_dop, resumable, fill_factor) = (r.u16()?.cast_signed(), r.flag()?, r.u8()?);
     let (started, rows_expected) = (r.i64()?, r.u64()?);
+    let purpose = match if r.version() > 2 { r.u8()? } else { 0 } {
+        0 => JobPurpose::Create,
+        1 => JobPurpose::Replace,
+        2 => JobPurpose::Constraint { system_named: false },
+        3 => JobPurpose::Constraint { system_named: true },
+        other => return Err(RecordError(format!("an index operation of purpose {other}"))),
+    };
     let (merging, merged, run_count, rows_scanned, rows_appended) = (r.flag()?, r.flag()?, r.i32()?.cast_unsigned(), r.u64()?, r.u64()?);
     let (worked_ms, was_paused, paused) = (r.u64()?, r.flag()?, r.i64()?);
     let (scan_after, last_entry) = (read_optional_bytes(&mut r)?, read_optional_bytes(&mut r)?);
     r.finish()?;
     let paused = was_paused.then_some(paused);
     let progress = JobProgress { merging, merged, scan_after, run_count, rows_scanned, last_entry, rows_appended, worked_ms, paused };
-    Ok(IndexJob { table, index, side, runs, statement, max_dop, resumable, fill_factor, started, rows_expected, progress })
+    Ok(IndexJob { table, index, side, runs, statement, max_dop, resumable, fill_factor, started, rows_expected, purpose, progress })
 }
 
 #[cfg(test)]
@@ -151,6 +180,7 @@ mod tests {
             fill_factor: 80,
             started: 5,
             rows_expected: 100,
+            purpose: JobPurpose::Constraint { system_named: true },
             progress: JobProgress::default(),
         };
         assert_eq!(read_job(&write_job(&job)).unwrap(), job);

@@ -21,7 +21,7 @@ pub use defs::{
 };
 pub use filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};
-pub use jobs::{IndexJob, JobProgress};
+pub use jobs::{IndexJob, JobProgress, JobPurpose};
 pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
 pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};

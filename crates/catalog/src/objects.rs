@@ -12,7 +12,8 @@ use thawdb_storage::TreeId;
 
 /// Format of all records of this version.
 pub(crate) const RECORD_VERSION: u8 = 1;
-/// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION.
+/// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION. 3: computed columns,
+/// types of users; disabled indexes; of an index operation what it makes.
 pub(crate) const TABLE_VERSION: u8 = 3;
 
 /// A schema.
@@ -321,7 +322,10 @@ pub(crate) fn write_table(table: &TableDef) -> Vec<u8> {
     for index in &table.indexes {
         write_index(&mut w, index);
     }
-    w.u8(table.lock_escalation as u8);
+    w.u8(table.lock_escalation as u8).flag(table.rows_disabled).count(table.disabled.len());
+    for index in &table.disabled {
+        write_index(&mut w, index);
+    }
     w.finish()
 }
 
@@ -333,6 +337,10 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
     let columns = r.list(|r| read_column(r, computed))?;
     let indexes = r.list(read_index)?;
     let lock_escalation = if r.version() > 1 { read_escalation(&mut r)? } else { LockEscalation::default() };
+    let (mut rows_disabled, mut disabled) = (false, Vec::new());
+    if r.version() > 2 {
+        (rows_disabled, disabled) = (r.flag()?, r.list(read_index)?);
+    }
     r.finish()?;
     let schema_name = schemas.get(&schema.0).ok_or_else(|| RecordError(format!("table {} is of unknown schema {}", id.0, schema.0)))?;
     let filtered = |index: &IndexDef| index.filter.iter().flat_map(|filter| filter.columns()).all(|c| c < columns.len());
@@ -340,7 +348,7 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
         let mut listed = index.keys.iter().map(|k| k.column_index).chain(index.included.iter().copied());
         listed.all(|c| c < columns.len()) && filtered(index)
     };
-    if indexes.is_empty() || !indexes.iter().all(in_range) {
+    if indexes.is_empty() || !indexes.iter().chain(&disabled).all(in_range) {
         return Err(RecordError(format!("table {} has indexes that do not fit its columns", id.0)));
     }
     Ok(TableDef {
@@ -351,6 +359,8 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
         name,
         columns,
         indexes,
+        disabled,
+        rows_disabled,
         building: None,
         lock_escalation,
         created,
@@ -385,6 +395,8 @@ mod tests {
             computed: None,
             user_type: None,
         };
+        let definition = ComputedDef { definition: "([c1]+[c2])".into(), persisted: true, stored: true };
+        let computed = ColumnDef { computed: Some(definition), user_type: Some(ObjectId(11)), ..column(3) };
         let heap = IndexDef {
             id: IndexId(0),
             name: None,
@@ -408,14 +420,17 @@ mod tests {
             options: IndexOptions { ignore_dup_key: true, fill_factor: 80, pad_index: true, ..IndexOptions::default() },
             ..heap.clone()
         };
+        let out = IndexDef { id: IndexId(3), name: Some("out".into()), tree: IndexDef::NO_TREE, ..filtered.clone() };
         TableDef {
             database: DatabaseId(5),
             id: ObjectId(7),
             schema: SchemaId(1),
             schema_name: "dbo".into(),
             name: "t".into(),
-            columns: vec![column(1), column(2)],
+            columns: vec![column(1), column(2), computed],
             indexes: vec![heap, filtered],
+            disabled: vec![out],
+            rows_disabled: true,
             building: None,
             lock_escalation: LockEscalation::Auto,
             created: 1,
@@ -446,10 +461,25 @@ mod tests {
         assert_eq!(read.indexes[0].tree, TreeId(9));
     }
 
+    /// Format 2, as it was written before columns were computed and indexes could be disabled.
+    #[test]
+    fn a_record_of_format_2_is_read() {
+        let mut w = Writer::new(2);
+        w.i32(7).i32(1).text("t").i64(1).i64(2).count(1);
+        w.i32(1).text("c1").sql_type(&SqlType::Int).flag(true).flag(false).optional_text(None).optional_text(Some("d"));
+        w.count(1);
+        write_index(&mut w, &table().indexes[0]);
+        w.u8(LockEscalation::Disable as u8);
+        let read = read_table(&w.finish(), DatabaseId(5), &schemas()).expect("an older format");
+        assert_eq!((read.columns[0].computed.as_ref(), read.columns[0].user_type), (None, None));
+        assert_eq!((read.rows_disabled, read.disabled.len()), (false, 0));
+        assert_eq!((read.columns[0].default_name.as_deref(), read.lock_escalation), (Some("d"), LockEscalation::Disable));
+    }
+
     #[test]
     fn a_filter_on_a_column_that_is_not_there_is_damage() {
         let mut table = table();
-        table.columns.pop();
+        table.columns.truncate(1);
         table.indexes[1].included.clear();
         assert!(read_table(&write_table(&table), DatabaseId(5), &schemas()).is_err());
     }

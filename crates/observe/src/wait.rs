@@ -47,6 +47,7 @@ macro_rules! wait_kinds {
 wait_kinds! {
     LockSchemaStability "LCK_M_SCH_S",
     LockSchemaModification "LCK_M_SCH_M",
+    LockSchemaModificationLowPriority "LCK_M_SCH_M_LOW_PRIORITY",
     LockShared "LCK_M_S",
     LockUpdate "LCK_M_U",
     LockExclusive "LCK_M_X",

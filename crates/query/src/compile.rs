@@ -427,6 +427,7 @@ pub fn insert_all(node: Node, table: Arc<TableDef>) -> Node {
         targets,
         defaults: Vec::new(),
         computed: Vec::new(),
+        passed: Vec::new(),
         output: Vec::new(),
     };
     Node { kind, columns: Vec::new(), rows_estimate }

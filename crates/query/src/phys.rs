@@ -196,13 +196,14 @@ pub enum NodeKind {
         functions: Vec<WindowFunction>,
     },
     /// Inserts input rows; `targets[i]` is the table column of input column i; other columns get defaults, given as
-    /// `defaults` (table column, expression). `computed` are the stored computed columns, over the new row. OUTPUT puts out `output` over the inserted row's table columns.
+    /// `defaults` (table column, expression). `computed` are the stored computed columns, over the new row. `passed` input columns are handed on as they came. OUTPUT puts out `output` over the inserted row's table columns.
     Insert {
         table: Arc<TableDef>,
         input: Box<Node>,
         targets: Vec<usize>,
         defaults: Vec<(usize, Expr)>,
         computed: Vec<(usize, Expr)>,
+        passed: Vec<usize>,
         output: Vec<Expr>,
     },
     /// Updates the rows whose locator is input column 0: `assignments` (table column, expression over input).

@@ -222,6 +222,8 @@ pub(crate) fn table(name: &str, columns: &[(&str, SqlType, bool)]) -> TableDef {
         columns: columns.iter().enumerate().map(column).collect(),
         indexes: vec![index(0, &[], false)],
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: 0,
         modified: 0,
@@ -342,7 +344,18 @@ pub(crate) fn insert(table: &Arc<TableDef>, rows: &[Vec<Scalar>]) -> Node {
     let types: Vec<SqlType> = table.columns.iter().map(|c| c.sql_type).collect();
     let targets = (0..types.len()).collect();
     let input = Box::new(values(&types, rows));
-    node(NodeKind::Insert { table: table.clone(), input, targets, defaults: Vec::new(), computed: Vec::new(), output: Vec::new() }, &[])
+    node(
+        NodeKind::Insert {
+            table: table.clone(),
+            input,
+            targets,
+            defaults: Vec::new(),
+            computed: Vec::new(),
+            passed: Vec::new(),
+            output: Vec::new(),
+        },
+        &[],
+    )
 }
 
 /// Rows of integers.

@@ -154,7 +154,7 @@ impl Database {
     }
 
     /// Takes tags and ghosts that nobody needs out of a leaf; unlinks it if nothing is left, merges it if little is.
-    fn tidy_leaf(&self, info: &TreeInfo, page: PageId) -> Result<(), StorageError> {
+    pub(crate) fn tidy_leaf(&self, info: &TreeInfo, page: PageId) -> Result<(), StorageError> {
         let tree = self.system_tree(info);
         let mut freed = Vec::new();
         let settler = self.settler(info.id);

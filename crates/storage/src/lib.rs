@@ -8,6 +8,7 @@ mod bulk;
 pub mod check;
 pub mod checkpoint;
 mod cleaner;
+mod compaction;
 mod database;
 pub mod error;
 #[cfg(test)]

@@ -214,8 +214,9 @@ impl LockingScan {
     /// Rows of the next leaf that nobody is changing; waits if it begins with one that somebody is. With `covered`, the
     /// lock on the table says that nobody is.
     fn take_unlocked(&mut self, txn: &mut Txn, place: usize, rows_max: usize, covered: bool) -> Result<LockedRows, StorageError> {
-        let leaves = self.load()?;
+        // Before the leaf is copied: whoever changes a row twice and commits in between would be seen half-way otherwise.
         let view = txn.read_visibility();
+        let leaves = self.load()?;
         let mut rows = LockedRows::default();
         rows.block.copy_page(leaves.leaf());
         let leaf = Slotted(leaves.leaf());

@@ -135,8 +135,13 @@ impl Txn {
     }
 
     fn lock_within(&mut self, resource: Resource, mode: LockMode, timeout: Option<Duration>) -> Result<(), StorageError> {
-        let wait =
-            LockWait { timeout, cancel: self.cancel.as_ref(), deadlock_priority: self.deadlock_priority, cost: self.undo.entry_count() };
+        let wait = LockWait {
+            timeout,
+            cancel: self.cancel.as_ref(),
+            deadlock_priority: self.deadlock_priority,
+            cost: self.undo.entry_count(),
+            low_priority: false,
+        };
         let outcome = self.database.locks.acquire(&mut self.owner, resource, mode, wait);
         if matches!(outcome, Err(StorageError::Deadlock)) {
             self.roll_back_all();

@@ -4,6 +4,8 @@
 //! Ordinary tests run some thousand seeds of each; `thawdb fuzz TARGET --seconds N` is the same code for as long as one
 //! likes. No coverage feedback: inputs begin valid, so that mutations reach behind the first check.
 
+mod wire;
+
 use thawdb_observe::seeded::SeededRandom;
 use thawdb_storage::page::{Entry, Format, PAGE_BYTES, PageBytes, PageOp, PageType, Slotted, VersionTag, op, verify};
 use thawdb_storage::{Lsn, PageId, TreeId, TxnId, log, record};
@@ -16,7 +18,21 @@ use thawdb_types::{Scalar, SqlType};
 pub type Target = (&'static str, fn(&mut SeededRandom));
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [("page", page), ("record", log_record), ("block", log_block), ("row", row), ("key", key), ("tsql", tsql)];
+pub const TARGETS: [Target; 13] = [
+    ("page", page),
+    ("record", log_record),
+    ("block", log_block),
+    ("row", row),
+    ("key", key),
+    ("tsql", tsql),
+    ("packet", wire::packet),
+    ("prelogin", wire::prelogin),
+    ("login", wire::login),
+    ("request", wire::request),
+    ("rpc", wire::rpc),
+    ("bulk", wire::bulk),
+    ("token", wire::token),
+];
 
 const PAGE: PageId = PageId { file: 1, page: 77 };
 

@@ -3,5 +3,6 @@
 pub mod crash;
 pub mod fuzz;
 pub mod history;
+pub mod logic;
 pub mod mutate;
 pub mod simulate;

@@ -40,6 +40,9 @@ pub enum Command {
     /// The child that the demo kills while it inserts
     #[command(hide = true)]
     DemoWriter(DemoWriterArguments),
+    /// The child that `bench recovery` kills
+    #[command(hide = true)]
+    BenchRecoveryWriter(BenchRecoveryWriterArguments),
     /// The child that the demo kills while it builds an index
     #[command(hide = true)]
     DemoBuilder(DemoWriterArguments),
@@ -223,6 +226,20 @@ pub struct DemoArguments {
     pub memory: u64,
 }
 
+/// What `bench recovery` tells its child.
+#[derive(Debug, Clone, Args)]
+pub struct BenchRecoveryWriterArguments {
+    /// Folder of the databases
+    #[arg(long)]
+    pub data: PathBuf,
+    /// Rows of Votes
+    #[arg(long)]
+    pub rows: u64,
+    /// Most memory to use
+    #[arg(long, value_parser = parse_bytes)]
+    pub memory: u64,
+}
+
 /// What the demo tells its children.
 #[derive(Debug, Clone, Args)]
 pub struct DemoWriterArguments {
@@ -250,6 +267,8 @@ pub enum Bench {
     Index,
     /// Four analytic queries, warm and cold; beside PostgreSQL if asked
     Analytic,
+    /// The first answers after kill -9 with every row changed by an open transaction, and its rollback beside others
+    Recovery,
     /// Loops, procedures of point statements, point queries as text; beside PL/pgSQL if asked
     Language,
 }

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Fuzz(arguments) => cmd::fuzz::run(&arguments),
         Command::Simulate(arguments) => cmd::simulate::run(&arguments),
         Command::DemoWriter(arguments) => cmd::demo::writer::run(&arguments),
+        Command::BenchRecoveryWriter(arguments) => cmd::bench::recovery::write(&arguments),
         Command::DemoBuilder(arguments) => cmd::demo::builder::run(&arguments),
     };
     outcome.unwrap_or_else(|failure| {

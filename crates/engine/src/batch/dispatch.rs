@@ -132,7 +132,7 @@ impl Interpreter<'_, '_> {
     fn definition_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
         match &statement.kind {
             StmtKind::CreateTable(node) => ddl::table::create_table(self, node)?,
-            StmtKind::AlterTable(node) => ddl::alter_table::alter_table(self, node)?,
+            StmtKind::AlterTable(node) => ddl::alter_table::alter_table(self, node, statement.span)?,
             StmtKind::TruncateTable(node) => ddl::truncate::truncate_table(self, node)?,
             StmtKind::Drop(node) => ddl::drop::drop_objects(self, node)?,
             StmtKind::CreateProcedure(node) => ddl::procedure::create_procedure(self, statement, node)?,
@@ -145,11 +145,12 @@ impl Interpreter<'_, '_> {
             StmtKind::CreateTrigger(node) => ddl::trigger::create_trigger(self, statement, node)?,
             StmtKind::EnableTrigger(node) => ddl::trigger::enable_trigger(self, node)?,
             StmtKind::CreateIndex(node) => ddl::index::create_index(self, node, statement.span)?,
-            StmtKind::AlterIndex(node) => ddl::alter_index::alter_index(self, node)?,
+            StmtKind::AlterIndex(node) => ddl::alter_index::alter_index(self, node, statement.span)?,
             StmtKind::DropIndex(node) => ddl::index::drop_index(self, node)?,
             StmtKind::CreateSchema(node) => ddl::schema::create_schema(self, node)?,
             StmtKind::CreateDatabase(node) => ddl::database::create_database(self, node)?,
             StmtKind::AlterDatabase(node) => ddl::alter_database::alter_database(self, node)?,
+            StmtKind::AlterDatabaseScoped(node) => ddl::scoped::alter(self, node)?,
             StmtKind::CreateLogin(node) | StmtKind::AlterLogin(node) => ddl::login::change_login(self, &statement.kind, node)?,
             StmtKind::BulkInsert(node) => ddl::bulk_insert::bulk_insert(self, node)?,
             StmtKind::InsertBulk(node) => {
@@ -208,7 +209,6 @@ fn unbuilt_name(kind: &StmtKind) -> String {
         StmtKind::Shutdown { .. } => "SHUTDOWN".into(),
         StmtKind::CreateEventSession(_) | StmtKind::AlterEventSession(_) | StmtKind::DropEventSession(_) => "EVENT SESSION".into(),
         StmtKind::CreatePartitionFunction(_) | StmtKind::CreatePartitionScheme(_) => "CREATE PARTITION".into(),
-        StmtKind::AlterDatabaseScoped(_) => "ALTER DATABASE SCOPED CONFIGURATION".into(),
         StmtKind::AlterSchema(_) => "ALTER SCHEMA".into(),
         StmtKind::AlterAuthorization(_) => "ALTER AUTHORIZATION".into(),
         _ => "this statement".into(),

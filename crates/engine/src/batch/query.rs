@@ -230,9 +230,11 @@ impl<'a> Interpreter<'a, '_> {
         let instead = instead_of(&plan.node);
         let mut watches: Vec<Watch> = instead.map(|(table, ..)| Watch::instead(table)).into_iter().collect();
         let taken = |id: ObjectId| instead.is_some_and(|(table, ..)| table.id == id);
-        for dependency in
-            plan.dependencies.iter().filter(|d| d.writes && d.table > ObjectId(0) && d.database != VARIABLES_ID && !taken(d.table))
-        {
+        for dependency in plan.dependencies.iter().filter(|d| d.writes && !taken(d.table)) {
+            let lasts = dependency.table > ObjectId(0) && dependency.database != VARIABLES_ID;
+            if !lasts && !self.session.temp_checks.contains_key(&dependency.table.0) {
+                continue;
+            }
             if let Some(table) = self.session.table(dependency.database, dependency.table)
                 && let Some(watch) = self.session.watch_of(dependency.database, &table)?
             {

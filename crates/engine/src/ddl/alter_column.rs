@@ -47,7 +47,7 @@ pub(crate) fn drop_column(
     if altered.columns.is_empty() {
         return Err(message(4923, &[&shown, &table.name]).into());
     }
-    for index in &mut altered.indexes {
+    for index in altered.every_index_mut() {
         let places = index.keys.iter_mut().map(|key| &mut key.column_index).chain(index.included.iter_mut());
         places.filter(|place| **place > position).for_each(|place| *place -= 1);
         if let Some(filter) = &mut index.filter {
@@ -87,7 +87,7 @@ fn dependents(
     let definitions = session.definitions(open.id).ok_or_else(|| internal("an open database has a catalog".to_owned()))?;
     let id = table.columns[position].id;
     let mut found = Vec::new();
-    for index in &table.indexes {
+    for index in table.every_index() {
         let uses = holds(index, position) || filters(index, position);
         if let Some(name) = index.name.clone().filter(|_| uses) {
             let word = if index.primary_key || index.unique_constraint { "object" } else { "index" };
@@ -117,7 +117,7 @@ fn dependents(
 
 /// Whether a CHECK or a filtered index of the table means nothing without the column at `position`.
 pub(crate) fn checks_without(session: &SessionState, open: &OpenDatabase, table: &TableDef, position: usize) -> bool {
-    if table.indexes.iter().any(|index| filters(index, position)) {
+    if table.every_index().any(|index| filters(index, position)) {
         return true;
     }
     if crate::ddl::computed::users_of(session, table, position).map_or(true, |users| !users.is_empty()) {
@@ -177,11 +177,11 @@ pub(crate) fn alter_column(
     without.columns.remove(position);
     let mut found = dependents(interpreter, open, table, position, &without)?;
     let wider = same_family(&old.sql_type, &new.sql_type) && !narrower(&old.sql_type, &new.sql_type);
-    let key = |dependent: &Dependent| table.indexes.iter().any(|index| index.primary_key && index.name.as_ref() == Some(&dependent.name));
+    let key = |dependent: &Dependent| table.every_index().any(|index| index.primary_key && index.name.as_ref() == Some(&dependent.name));
     let same_type = old.sql_type == new.sql_type;
     found.retain(|dependent| match () {
         // Constants of a filter are kept in the column's type.
-        () if table.indexes.iter().any(|index| index.name.as_ref() == Some(&dependent.name) && filters(index, position)) => !same_type,
+        () if table.every_index().any(|index| index.name.as_ref() == Some(&dependent.name) && filters(index, position)) => !same_type,
         () if dependent.is_default => old.sql_type.base_name() != new.sql_type.base_name(),
         () if dependent.is_check => !(wider && is_variable(&new.sql_type)),
         // An index bears a longer value of its type and another nullability; a primary key neither.

@@ -1,50 +1,85 @@
-//! ALTER INDEX: PAUSE, RESUME and ABORT of an operation that goes on beside the table's use; REBUILD offline.
+//! ALTER INDEX: PAUSE, RESUME and ABORT of an operation that goes on beside the table's use; SET; and the way to REBUILD,
+//! REORGANIZE and DISABLE.
 //!
 //! | action | nothing there | ALL, nothing there |
 //! |---|---|---|
 //! | RESUME, ABORT | 10638 | 10680 |
 //! | PAUSE | 10641 | 10680 |
 //!
-//! REBUILD fills a new tree and swaps it in; the rows' own tree likewise. Where rows are numbered (heaps, clustered indexes
-//! that are not unique) a rebuild of the rows numbers them anew, and every other index is rebuilt with them.
-//! SET and the options of REBUILD are kept with the index.
-//! Not built: REORGANIZE, DISABLE, online and resumable REBUILD, partitions (40514).
+//! SET and the options of REBUILD are kept with the index. Not built: partitions (7729, 7735: nothing is partitioned).
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::constraints::{change_options, check_options};
-use crate::ddl::index::fill;
-use crate::ddl::index_options::{BuildOptions, duration_of};
-use crate::ddl::names::{database_of, find_table, shown};
-use crate::ddl::online::{job_of, take_back, work};
-use crate::ddl::{lock_for_change, plain_error, put_table};
+use crate::ddl::index_options::{BuildOptions, Supports, duration_of, low_priority};
+use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
+use crate::ddl::online::{self, Planned, job_of, take_back, work};
+use crate::ddl::rebuild::{enable, filegroup_of, refill};
+use crate::ddl::{disable, lock_for_change, put_table, reorganize};
+use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
-use crate::messages::{message, unsupported, unsupported_option};
+use crate::messages::{message, unsupported_option};
 use std::sync::Arc;
-use thawdb_catalog::{IndexJob, TableDef};
-use thawdb_storage::{TreeId, TreeSpec};
-use thawdb_tsql::ast::{AlterIndex, AlterIndexAction, Ident, IndexOption, IndexOptionKind};
+use thawdb_catalog::{IndexDef, IndexId, IndexJob, JobPurpose, TableDef};
+use thawdb_tsql::ast::{AlterIndex, AlterIndexAction, Ident, IndexOption, IndexOptionKind, Span};
 use thawdb_types::SqlError;
 
 /// ALTER INDEX.
-pub(crate) fn alter_index(interpreter: &mut Interpreter<'_, '_>, node: &AlterIndex) -> Result<(), Failure> {
+pub(crate) fn alter_index(interpreter: &mut Interpreter<'_, '_>, node: &AlterIndex, span: Span) -> Result<(), Failure> {
     let open = database_of(interpreter.session, &node.table)?;
-    let table = find_table(interpreter.session, &node.table)?.ok_or_else(|| message(1088, &[&shown(&node.table)]))?;
+    let table = find_table(interpreter.session, &node.table)?.ok_or_else(|| message(1088, &[&shown(&node.table)]).with_state(9))?;
+    let name = node.name.as_ref();
     match &node.action {
-        AlterIndexAction::Pause => pause(interpreter, &open, &table, node.name.as_ref()),
-        AlterIndexAction::Resume(options) => resume(interpreter, &open, &table, node.name.as_ref(), options),
-        AlterIndexAction::Abort => abort(interpreter, &open, &table, node.name.as_ref()),
-        AlterIndexAction::Rebuild { partition: Some(_), .. } => Err(unsupported_option("PARTITION").into()),
-        AlterIndexAction::Rebuild { partition: None, options } => rebuild(interpreter, &open, &table, node, options),
-        AlterIndexAction::Reorganize { .. } => Err(unsupported("ALTER INDEX REORGANIZE").into()),
-        AlterIndexAction::Disable => Err(unsupported("ALTER INDEX DISABLE").into()),
-        AlterIndexAction::Set(options) => interpreter.transactional(|this| {
-            lock_for_change(this.session, &open, table.id)?;
-            let table = this.session.table(open.id, table.id).ok_or_else(|| message(1088, &[&shown(&node.table)]))?;
-            let altered = with_options(&table, &positions_of(&table, node.name.as_ref())?, options)?;
-            put_table(this.session, &open, altered, &[]).map_err(Failure::run)
-        }),
+        AlterIndexAction::Pause => pause(interpreter, &open, &table, name),
+        AlterIndexAction::Resume(options) => resume(interpreter, &open, &table, name, options),
+        AlterIndexAction::Abort => abort(interpreter, &open, &table, name),
+        AlterIndexAction::Rebuild { partition: Some(_), .. } => {
+            let shown = name.map_or(&table.name, |name| &name.text);
+            Err(message(7729, &[&"alter", &"index", &if name.is_some() { "index" } else { "table" }, shown]).into())
+        }
+        AlterIndexAction::Rebuild { partition: None, options } => rebuild(interpreter, &open, &table, node, (options, span)),
+        AlterIndexAction::Reorganize { partition, options } => {
+            reorganize::reorganize(interpreter, &open, &table, name, partition.is_some(), options)
+        }
+        AlterIndexAction::Disable => disable::disable(interpreter, &open, &table, name),
+        AlterIndexAction::Set(options) => set(interpreter, &open, &table, name, options),
     }
+}
+
+fn set(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    name: Option<&Ident>,
+    options: &[IndexOption],
+) -> Result<(), Failure> {
+    interpreter.transactional(|this| {
+        lock_for_change(this.session, open, table.id)?;
+        let table = this.session.table(open.id, table.id).ok_or_else(|| message(1088, &[&table.name]))?;
+        let chosen = chosen(&table, name)?;
+        if let Some(name) = name
+            && table.is_disabled(chosen[0])
+        {
+            return Err(message(1973, &[&name.text, &"table", &table.name]).into());
+        }
+        for option in options {
+            let kept = matches!(
+                option.kind,
+                IndexOptionKind::AllowRowLocks(_)
+                    | IndexOptionKind::AllowPageLocks(_)
+                    | IndexOptionKind::OptimizeForSequentialKey(_)
+                    | IndexOptionKind::IgnoreDupKey(_)
+                    | IndexOptionKind::StatisticsNoRecompute(_)
+            );
+            if !kept {
+                let written = this.text.get(option.span.start as usize..option.span.end as usize).unwrap_or_default();
+                let word = written.split(['=', ' ', '(']).next().unwrap_or_default();
+                return Err(message(155, &[&word, &"ALTER INDEX"]).at_line(option.span.line).into());
+            }
+        }
+        let altered = with_options(&table, &chosen, options)?;
+        put_table(this.session, open, altered, &[]).map_err(Failure::run)
+    })
 }
 
 /// The operation that is meant.
@@ -64,8 +99,24 @@ fn job_named(
     })
 }
 
+/// Tells the error log of a control statement.
+fn note(interpreter: &Interpreter<'_, '_>, action: &str, job: &IndexJob, table: &TableDef) {
+    let session = &*interpreter.session;
+    let host = session.ticket.facts.lock().host_name.clone();
+    let name = job.index.name.clone().unwrap_or_default();
+    let text = message(10659, &[&action, &name, &table.name, &host]).text;
+    session.engine.error_log.write(session.engine.now_datetime(), Some(session.ticket.id), text);
+}
+
+/// 574 inside a transaction.
+fn refuse_in_transaction(interpreter: &Interpreter<'_, '_>, statement: &str) -> Result<(), SqlError> {
+    if interpreter.session.transactions.count > 0 { Err(message(574, &[&statement])) } else { Ok(()) }
+}
+
 fn pause(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef, name: Option<&Ident>) -> Result<(), Failure> {
+    refuse_in_transaction(interpreter, "ALTER INDEX PAUSE")?;
     let job = job_named(interpreter, open, table, name, "PAUSE")?;
+    note(interpreter, "PAUSE", &job, table);
     if !open.jobs.ask_stop(table.id) {
         let known = job.index.name.clone().unwrap_or_default();
         return Err(match name {
@@ -85,82 +136,118 @@ fn resume(
     name: Option<&Ident>,
     options: &[IndexOption],
 ) -> Result<(), Failure> {
-    let (mut max_duration, mut max_dop) = (None, None);
+    let (mut max_duration, mut max_dop, mut wait) = (None, None, None);
     for option in options {
         match &option.kind {
             IndexOptionKind::MaxDuration(value) => {
                 max_duration = Some(duration_of(interpreter.int_value(value)?.unwrap_or(0))?);
             }
             IndexOptionKind::MaxDop(value) => max_dop = interpreter.int_value(value)?,
+            IndexOptionKind::WaitAtLowPriority(written) => wait = Some(low_priority(interpreter, written)?),
             _ => return Err(unsupported_option("option of RESUME").at_line(option.span.line).into()),
         }
     }
-    if interpreter.session.transactions.count > 0 {
-        return Err(message(574, &[&"ALTER INDEX RESUME"]).into());
-    }
+    refuse_in_transaction(interpreter, "ALTER INDEX RESUME")?;
     let job = job_named(interpreter, open, table, name, "RESUME")?;
     if open.jobs.state(table.id).running {
         let known = job.index.name.clone().unwrap_or_default();
         return Err(message(10638, &[&"RESUME", &known, &table.name]).into());
     }
-    if max_dop.is_some_and(|dop| dop != i64::from(job.max_dop)) {
+    note(interpreter, "RESUME", &job, table);
+    let keeps_dop = job.purpose != JobPurpose::Replace;
+    if keeps_dop && max_dop.is_some_and(|dop| dop != i64::from(job.max_dop)) {
         interpreter.out.message(&message(10667, &[&job.max_dop, &job.max_dop]));
     }
-    work(interpreter, open, table.id, max_duration)
+    work(interpreter, open, table.id, max_duration, wait)
 }
 
 fn abort(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef, name: Option<&Ident>) -> Result<(), Failure> {
-    if interpreter.session.transactions.count > 0 {
-        return Err(message(574, &[&"ALTER INDEX ABORT"]).into());
-    }
+    refuse_in_transaction(interpreter, "ALTER INDEX ABORT")?;
     let job = job_named(interpreter, open, table, name, "ABORT")?;
+    note(interpreter, "ABORT", &job, table);
     if open.jobs.ask_stop(table.id) {
         open.jobs.wait_stopped(table.id);
     }
     interpreter.transactional(|this| take_back(this.session, open, &job).map_err(Failure::run))
 }
 
+/// REBUILD: beside the table's use where it can go so, else with the table to itself.
 fn rebuild(
     interpreter: &mut Interpreter<'_, '_>,
     open: &Arc<OpenDatabase>,
     table: &Arc<TableDef>,
     node: &AlterIndex,
-    options: &[IndexOption],
+    (options, span): (&[IndexOption], Span),
 ) -> Result<(), Failure> {
-    let read = BuildOptions::read(interpreter, options, "ALTER INDEX REBUILD")?;
-    if read.resumable && node.name.is_none() {
-        return Err(message(11433, &[&"ALTER INDEX REBUILD", &"RESUMABLE", &"ALL", &table.name]).into());
-    }
-    if read.online || read.resumable {
-        return Err(unsupported_option(if read.resumable { "RESUMABLE of REBUILD" } else { "ONLINE of REBUILD" }).into());
-    }
+    let name = node.name.as_ref();
+    let index = name.map(|name| disable::find(table, name)).transpose()?;
+    let is_other = index.is_some_and(|index| index.id.0 > 1) && !is_local_temporary(&node.table);
+    let is_whole = is_other && index.is_some_and(|index| !table.is_disabled(index.id));
+    let supports = Supports { online: is_other, resumable: is_whole && open.id != TEMPDB_ID };
+    let read = BuildOptions::read(interpreter, open, options, "ALTER INDEX REBUILD", supports)?;
     check_options(&read.rest)?;
+    online::refuse_where_unsupported(open, table, &read)?;
+    if read.resumable {
+        refuse_resumable(table, index)?;
+    }
+    if let Some(name) = name
+        && index.is_some_and(|index| index.id.0 > 1)
+        && table.rows_disabled
+    {
+        return Err(message(1987, &[&"rebuild", &name.text, &"table", &table.name]).into());
+    }
+    if read.online && is_other && interpreter.session.transactions.count == 0 {
+        let chosen = index.map_or(IndexId(0), |index| index.id);
+        let plan = |_: &mut crate::session::state::SessionState, table: &Arc<TableDef>| planned(open, table, chosen, options);
+        return online::build(interpreter, open, table, &read, span, &plan);
+    }
     interpreter.transactional(|this| {
         lock_for_change(this.session, open, table.id)?;
         let table = this.session.table(open.id, table.id).ok_or_else(|| message(1088, &[&shown(&node.table)]))?;
-        let positions = positions_of(&table, node.name.as_ref())?;
-        let altered = with_options(&table, &positions, options)?;
-        rebuild_at(this, open, (&table, altered), positions).map_err(Failure::run)
+        let chosen = chosen(&table, name)?;
+        let mut altered = with_options(&table, &chosen, options)?;
+        altered.rows_disabled &= !chosen.contains(&table.rows().id);
+        enable(&mut altered, |index| chosen.contains(&index.id));
+        refill(this.session, open, &table, altered, (&chosen, None, read.max_dop)).map(drop).map_err(Failure::run)
     })
 }
 
-/// Positions of the indexes meant; `None` is ALL.
-fn positions_of(table: &TableDef, name: Option<&Ident>) -> Result<Vec<usize>, SqlError> {
-    let Some(name) = name else { return Ok((0..table.indexes.len()).collect()) };
-    let is_named = |at: &usize| table.indexes[*at].name.as_deref().is_some_and(|known| name.is(known));
-    let found = (0..table.indexes.len()).find(is_named);
-    Ok(vec![found.ok_or_else(|| message(2727, &[&name.text]))?])
+/// What RESUMABLE cannot do to an index: 11433, 11434, and what is not built.
+fn refuse_resumable(table: &TableDef, index: Option<&IndexDef>) -> Result<(), SqlError> {
+    let Some(index) = index else { return Err(message(11433, &[&"ALTER INDEX REBUILD", &"RESUMABLE", &"ALL", &table.name])) };
+    let name = index.name.clone().unwrap_or_default();
+    if table.is_disabled(index.id) {
+        return Err(message(11434, &[&"RESUMABLE", &name, &"table", &table.name]));
+    }
+    if index.id.0 == 1 { Err(unsupported_option("RESUMABLE of a clustered index")) } else { Ok(()) }
+}
+
+/// The index with this number as a rebuild makes it.
+fn planned(open: &OpenDatabase, table: &TableDef, chosen: IndexId, options: &[IndexOption]) -> Result<Planned, SqlError> {
+    let altered = with_options(table, &[chosen], options)?;
+    let index = altered.every_index().find(|index| index.id == chosen).cloned();
+    let index = index.ok_or_else(|| message(2727, &[&chosen.0]))?;
+    let filegroup = filegroup_of(open, table, &index)?;
+    Ok(Planned { index: IndexDef { tree: IndexDef::NO_TREE, ..index }, filegroup, purpose: JobPurpose::Replace })
+}
+
+/// Numbers of the indexes meant; `None` is ALL.
+fn chosen(table: &TableDef, name: Option<&Ident>) -> Result<Vec<IndexId>, SqlError> {
+    match name {
+        Some(name) => Ok(vec![disable::find(table, name)?.id]),
+        None => Ok(table.every_index().map(|index| index.id).collect()),
+    }
 }
 
 /// The table with what SET or WITH says of these indexes. 10618, 1916 and 1979 for what may not ignore duplicates.
-fn with_options(table: &TableDef, positions: &[usize], options: &[IndexOption]) -> Result<TableDef, SqlError> {
+fn with_options(table: &TableDef, chosen: &[IndexId], options: &[IndexOption]) -> Result<TableDef, SqlError> {
     check_options(&options.iter().filter(|option| !is_of_the_build(option)).cloned().collect::<Vec<_>>())?;
     let mut altered = table.clone();
-    for at in positions.iter().filter(|at| !table.rows().keys.is_empty() || **at > 0) {
-        let index = &mut altered.indexes[*at];
+    for index in altered.every_index_mut().filter(|index| index.id.0 > 0 && chosen.contains(&index.id)) {
+        let ignored = index.options.ignore_dup_key;
         change_options(&mut index.options, options)?;
         let name = index.name.clone().unwrap_or_default();
-        if index.options.ignore_dup_key && !table.indexes[*at].options.ignore_dup_key {
+        if index.options.ignore_dup_key && !ignored {
             if index.filter.is_some() {
                 return Err(message(10618, &[&"alter", &name, &table.name]));
             }
@@ -175,39 +262,10 @@ fn with_options(table: &TableDef, positions: &[usize], options: &[IndexOption]) 
     Ok(altered)
 }
 
-fn is_of_the_build(option: &IndexOption) -> bool {
-    matches!(option.kind, IndexOptionKind::Online { .. } | IndexOptionKind::Resumable(_) | IndexOptionKind::MaxDuration(_))
-}
-
-/// Fills new trees for the indexes at `positions` and swaps them in.
-fn rebuild_at(
-    this: &mut Interpreter<'_, '_>,
-    open: &Arc<OpenDatabase>,
-    (table, mut altered): (&Arc<TableDef>, TableDef),
-    mut positions: Vec<usize>,
-) -> Result<(), SqlError> {
-    let session = &mut *this.session;
-    let numbered = table.rows().keys.is_empty() || !table.rows().unique;
-    if positions.contains(&0) && numbered {
-        positions = (0..table.indexes.len()).collect();
-    }
-    for at in &positions {
-        let index = &mut altered.indexes[*at];
-        let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup: 1 };
-        index.tree = session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
-    }
-    altered.modified = session.engine.now_datetime();
-    let altered = Arc::new(altered);
-    for at in &positions {
-        // The rows come first: the others' entries end in their keys.
-        let source = if *at > 0 && positions.contains(&0) { &altered } else { table };
-        let rows = fill(session, open, source, &altered, *at)?;
-        if *at == 0 && numbered {
-            let raised = open.counters.raise_row_number(open, table.id, rows + 1);
-            raised.map_err(|error| session.storage_failure(open.id, error))?;
-        }
-    }
-    let definition = (*altered).clone();
-    let gone: Vec<TreeId> = positions.iter().map(|at| table.indexes[*at].tree).collect();
-    put_table(session, open, definition, &gone)
+/// Whether an option is of how an operation goes, not of what it makes.
+pub(crate) fn is_of_the_build(option: &IndexOption) -> bool {
+    matches!(
+        option.kind,
+        IndexOptionKind::Online { .. } | IndexOptionKind::Resumable(_) | IndexOptionKind::MaxDuration(_) | IndexOptionKind::DropExisting(_)
+    )
 }

@@ -3,12 +3,11 @@
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, define};
-use crate::ddl::index::{AddedIndex, add_index};
 use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::rewrite::{Source, rewrite};
 use crate::ddl::rules::{rule_of, rules_of};
-use crate::ddl::table::{add_constraint, constraint_index, system_name};
-use crate::ddl::temporary::level_of;
+use crate::ddl::table::{add_constraint, check_row_versions, system_name};
+use crate::ddl::temporary::{add_checks, drop_check, level_of};
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
@@ -17,12 +16,18 @@ use thawdb_catalog::{ColumnId, ConstraintKind, LockEscalation, TableDef};
 use thawdb_query::context::StatementHost;
 use thawdb_storage::{KeyRange, ScanDirection};
 use thawdb_tsql::ast::{
-    AlterTable, AlterTableAction, AlterTableDrop, ConstraintKind as ConstraintSyntax, DefaultDefinition, OptionItem, OptionValue, TableBody,
+    AlterTable, AlterTableAction, AlterTableDrop, ConstraintKind as ConstraintSyntax, DefaultDefinition, OptionItem, OptionValue, Span,
+    TableBody,
 };
 use thawdb_types::SqlError;
 
 /// ALTER TABLE.
-pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTable) -> Result<(), Failure> {
+pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTable, span: Span) -> Result<(), Failure> {
+    if let AlterTableAction::Add { body, .. } = &node.action
+        && crate::ddl::key_constraint::add_beside(interpreter, &node.table, body, span)?
+    {
+        return Ok(());
+    }
     interpreter.transactional(|this| {
         let open = database_of(this.session, &node.table)?;
         let missing = || message(4902, &[&shown(&node.table)]);
@@ -30,6 +35,7 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
         lock_for_change(this.session, &open, found.id)?;
         let now = find_table(this.session, &node.table)?;
         let table = now.filter(|table| table.id == found.id).ok_or_else(missing)?;
+        refuse_disabled_rows(&table, &node.action)?;
         match &node.action {
             AlterTableAction::Add { body, check } => add(this, &open, &table, body, check.unwrap_or(true)),
             AlterTableAction::Drop(items) => items.iter().try_for_each(|item| drop_part(this, &open, &table, item)),
@@ -45,7 +51,9 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
                 Err(unsupported("ALTER TABLE ALTER COLUMN of a temporary table").into())
             }
             AlterTableAction::AlterColumn { column } => crate::ddl::alter_column::alter_column(this, &open, &table, column),
-            AlterTableAction::Rebuild { .. } => Err(unsupported("ALTER TABLE REBUILD").into()),
+            AlterTableAction::Rebuild { partition, options } => {
+                crate::ddl::key_constraint::rebuild_table(this, &open, &table, partition.is_some(), options)
+            }
             AlterTableAction::Switch { .. } => Err(unsupported("ALTER TABLE SWITCH").into()),
             _ => Err(unsupported("ALTER TABLE").into()),
         }
@@ -63,7 +71,12 @@ fn add(
         return Err(unsupported_option("ALTER TABLE ADD INDEX").into());
     }
     add_columns(interpreter, open, table, body)?;
-    for rule in rules_of(body) {
+    let temporary = level_of(interpreter.session, open, table).is_some();
+    if temporary {
+        let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
+        add_checks(interpreter, &table, &rules_of(body), check)?;
+    }
+    for rule in rules_of(body).into_iter().filter(|_| !temporary) {
         interpreter.add_rule(open, table, &rule, check).map_err(|mut failure| {
             failure.error = failure.error.at_line(rule.line);
             failure
@@ -83,8 +96,7 @@ fn add(
                 add_default(interpreter, open, &table, &column.text, &default).map_err(|error| error.at_line(line))?;
             }
             _ => {
-                let index = constraint_index(&table.columns, &table.name, constraint, None).map_err(|error| error.at_line(line))?;
-                add_key(interpreter, open, &table, index)?;
+                crate::ddl::key_constraint::add(interpreter, open, &table, constraint)?;
             }
         }
     }
@@ -159,9 +171,7 @@ fn add_columns(
         }
         altered.columns.push(new.definition);
     }
-    if let Some(second) = altered.columns.iter().filter(|c| c.sql_type == thawdb_types::SqlType::RowVersion).nth(1) {
-        return Err(message(2738, &[&table.name, &second.name]).into());
-    }
+    check_row_versions(&altered.columns, &table.name)?;
     if altered.columns.len() > COLUMNS_MAX {
         return Err(message(1702, &[&altered.columns[COLUMNS_MAX].name, &table.name, &COLUMNS_MAX]).into());
     }
@@ -245,40 +255,14 @@ fn add_default(
     })
 }
 
-fn add_key(
-    interpreter: &mut Interpreter<'_, '_>,
-    open: &Arc<OpenDatabase>,
-    table: &Arc<TableDef>,
-    mut index: crate::ddl::constraints::NewIndex,
-) -> Result<(), Failure> {
-    if index.primary_key && table.indexes.iter().any(|known| known.primary_key) {
-        return Err(message(1779, &[&table.name]).into());
+/// 1974 for what the rows of a disabled clustered index would have to be read or known for.
+fn refuse_disabled_rows(table: &TableDef, action: &AlterTableAction) -> Result<(), SqlError> {
+    let needs_rows =
+        matches!(action, AlterTableAction::Add { .. } | AlterTableAction::AlterColumn { .. } | AlterTableAction::Rebuild { .. });
+    if table.rows_disabled && needs_rows {
+        return Err(message(1974, &[&"table", &table.name, &table.rows().name.as_deref().unwrap_or_default()]));
     }
-    let unfit = |key: &&thawdb_catalog::IndexKey| {
-        let column = &table.columns[key.column_index];
-        column.computed.as_ref().is_some_and(|computed| !computed.persisted || column.nullable)
-    };
-    if let Some(key) = index.keys.iter().find(unfit).filter(|_| index.primary_key) {
-        return Err(message(1711, &[&table.columns[key.column_index].name, &table.name]).into());
-    }
-    let positions: Vec<usize> = index.keys.iter().map(|key| key.column_index).collect();
-    let shown = index.name.clone().unwrap_or_default();
-    let table = &crate::ddl::computed::store(interpreter, open, table, &positions, &shown)?;
-    if index.primary_key && index.keys.iter().any(|key| table.columns[key.column_index].nullable) {
-        return Err(message(8111, &[&table.name]).into());
-    }
-    let heap = table.rows().keys.is_empty();
-    index.clustered = Some(index.clustered.unwrap_or(index.primary_key && heap));
-    let AddedIndex { name, id } = add_index(interpreter, open, table, &index)?;
-    if level_of(interpreter.session, open, table).is_some() {
-        return Ok(());
-    }
-    let now = interpreter.session.engine.now_datetime();
-    let kind = if index.primary_key { ConstraintKind::PrimaryKey(id) } else { ConstraintKind::Unique(id) };
-    change_catalog(interpreter.session, open, |catalog, part| {
-        add_constraint(catalog, part, open, table, (name, index.name.is_none()), kind, now)
-    })
-    .map_err(Failure::run)
+    Ok(())
 }
 
 fn drop_part(
@@ -355,7 +339,10 @@ fn drop_of_temporary(
     if let Some(column) = table.columns.iter().find(|column| is_named(&column.default_name)) {
         return drop_default(interpreter, open, table, column.id).map_err(Failure::run);
     }
-    let key = table.indexes.iter().find(|index| (index.primary_key || index.unique_constraint) && is_named(&index.name));
+    if drop_check(interpreter.session, table, &item.name.text) {
+        return Ok(());
+    }
+    let key = table.every_index().find(|index| (index.primary_key || index.unique_constraint) && is_named(&index.name));
     match key {
         Some(index) => crate::ddl::index::remove_index(interpreter, open, table, index.id),
         None if item.if_exists => Ok(()),

@@ -26,7 +26,7 @@ use thawdb_tsql::{ParseOptions, parse_expr};
 use thawdb_types::SqlError;
 
 /// The table that columns being defined will be in, as far as it is known.
-fn provisional(session: &SessionState, name: &str, columns: &[ColumnDef]) -> Arc<TableDef> {
+pub(crate) fn provisional(session: &SessionState, name: &str, columns: &[ColumnDef]) -> Arc<TableDef> {
     Arc::new(TableDef {
         database: session.database.id,
         id: ObjectId(0),
@@ -35,6 +35,8 @@ fn provisional(session: &SessionState, name: &str, columns: &[ColumnDef]) -> Arc
         name: name.to_owned(),
         columns: columns.to_vec(),
         indexes: Vec::new(),
+        rows_disabled: false,
+        disabled: Vec::new(),
         lock_escalation: LockEscalation::default(),
         building: None,
         created: 0,

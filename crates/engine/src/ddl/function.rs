@@ -63,7 +63,7 @@ fn describe(interpreter: &mut Interpreter<'_, '_>, node: &CreateFunction) -> Res
         (FunctionReturns::Table { variable, body }, FunctionBody::Statements(statements)) => {
             check_body(statements)?;
             let table = crate::ddl::table::describe(session, &variable.name, body)?;
-            crate::ddl::table::refuse_rules(session, &variable.name, &table.rules)?;
+            crate::ddl::temporary::validate_rules(session, &variable.name, &table)?;
             Ok((ObjectKind::TableFunction, parameters, table.columns))
         }
         (_, FunctionBody::Atomic { .. }) => Err(unsupported_option("BEGIN ATOMIC")),

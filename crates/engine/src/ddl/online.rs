@@ -1,39 +1,42 @@
-//! CREATE INDEX beside the table's use: begun, worked on in chunks, paused by anything, taken up again, published.
+//! Index operations beside the table's use: begun, worked on in chunks, paused by anything, taken up again, published.
 //!
 //! ```text
 //! begin    Sch-M for a moment: trees, the job's record; writers know of the build from here on     one transaction
 //! work     a chunk, commit, a look at cancellation, PAUSE and MAX_DURATION ...                     one a chunk, no lock held
 //! publish  Sch-M for a moment: the side tree's last words, the index, the record's end             one transaction
 //! ```
+//! CREATE INDEX, REBUILD, DROP_EXISTING and ADD CONSTRAINT differ in what they want ([`Planned`]) and in what publishing
+//! does with it; all else is one.
+//!
 //! 1. The job's record is in the catalog from `begin` to `publish` or `abort`; other definitions of the table are refused
 //!    meanwhile (10637, [`refuse_beside_job`]).
 //! 2. Whatever ends the work before publication pauses the operation: nothing needs to be written for that. One that is
 //!    not resumable is taken back instead.
 //!
-//! Failure: 1505 for a duplicate; 9002, 1105 and others as storage says them; 1219 and 596 when another session pauses or
-//! aborts; 3643 and 596 when MAX_DURATION is over.
+//! Locks: the table's Sch-M at both ends, as [`low_priority`] says. Failure: 1505 for a duplicate; 9002, 1105 and others as
+//! storage says them; 1219 and 596 when another session pauses or aborts; 3643 and 596 when MAX_DURATION is over.
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::index::{build_memory_bytes, check_index_name, new_index, next_index_id};
-use crate::ddl::index_options::BuildOptions;
-use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
-use crate::ddl::table::filegroup_number;
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
+use crate::ddl::index::{build_memory_bytes, check_index_name};
+use crate::ddl::index_options::{BuildOptions, LowPriority};
+use crate::ddl::table::{add_constraint, check_free};
+use crate::ddl::{catalog_error, change_catalog, low_priority, plain_error};
 use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
 use crate::instance::index_jobs::Runner;
-use crate::messages::{message, unsupported, unsupported_option};
+use crate::messages::message;
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use std::time::Duration;
-use thawdb_catalog::{IndexDef, IndexJob, JobProgress, ObjectId, TableDef};
+use thawdb_catalog::store::put_job;
+use thawdb_catalog::{ConstraintKind, IndexDef, IndexJob, JobProgress, JobPurpose, ObjectId, TableDef};
 use thawdb_device::BackgroundWork;
 use thawdb_maintain::{BuildError, OnlineBuild, OnlineOptions, Step};
 use thawdb_storage::TreeSpec;
 use thawdb_storage::locks::{LockMode, Party};
-use thawdb_tsql::ast::{CreateIndex, Span};
-use thawdb_types::SqlError;
+use thawdb_tsql::ast::Span;
+use thawdb_types::{SqlError, SqlType};
 
 /// Rows of a chunk in a simulated world, whose tables have few: so that a build there has many chunks.
 const SIMULATED_REDONE_ROWS: usize = 60;
@@ -62,32 +65,44 @@ pub(crate) fn job_of(session: &SessionState, open: &OpenDatabase, table: ObjectI
     session.definitions(open.id)?.jobs.get(&table.0).cloned()
 }
 
-/// CREATE INDEX WITH (ONLINE = ON).
-pub(crate) fn create_index(
-    interpreter: &mut Interpreter<'_, '_>,
-    node: &CreateIndex,
-    span: Span,
-    options: &BuildOptions,
-) -> Result<(), Failure> {
-    let open = database_of(interpreter.session, &node.table)?;
+/// What an operation is to make.
+pub(crate) struct Planned {
+    /// The index; its tree is [`IndexDef::NO_TREE`].
+    pub(crate) index: IndexDef,
+    pub(crate) filegroup: u16,
+    pub(crate) purpose: JobPurpose,
+}
+
+/// Finds out what a statement wants of a table as it is now.
+pub(crate) type Plan<'p> = dyn Fn(&mut SessionState, &Arc<TableDef>) -> Result<Planned, SqlError> + 'p;
+
+/// 11439 and 1917 for tables that have no operations beside their use.
+pub(crate) fn refuse_where_unsupported(open: &OpenDatabase, table: &TableDef, options: &BuildOptions) -> Result<(), SqlError> {
     if open.id == TEMPDB_ID && options.resumable {
-        return Err(message(11439, &[]).into());
+        return Err(message(11439, &[]));
     }
-    if is_local_temporary(&node.table) {
-        return Err(unsupported("CREATE INDEX on a temporary table").into());
+    let is_local = table.name.starts_with('#') && !table.name.starts_with("##");
+    if is_local && options.online { Err(message(1917, &[])) } else { Ok(()) }
+}
+
+/// Makes what `plan` says, beside the table's use. `span` is the statement's, whose text is kept with the operation.
+pub(crate) fn build(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    options: &BuildOptions,
+    span: Span,
+    plan: &Plan<'_>,
+) -> Result<(), Failure> {
+    refuse_where_unsupported(open, table, options)?;
+    if let Some(job) = job_of(interpreter.session, open, table.id).filter(|job| !is_abandoned(open, job)) {
+        let wanted = plan(interpreter.session, table)?;
+        take_up_instead(interpreter, open, table, &job, &wanted, options)?;
+    } else {
+        let text = interpreter.text.get(span.start as usize..span.end as usize).unwrap_or_default().to_owned();
+        interpreter.transactional(|this| begin(this, open, table.id, options, plan, text).map_err(Failure::run))?;
     }
-    let missing = || message(1088, &[&shown(&node.table)]);
-    let table = find_table(interpreter.session, &node.table)?.ok_or_else(missing)?;
-    if node.clustered == Some(true) {
-        return Err(unsupported_option("ONLINE with CLUSTERED").into());
-    }
-    if let Some(job) = job_of(interpreter.session, &open, table.id).filter(|job| !is_abandoned(&open, job)) {
-        take_up_instead(interpreter, &open, &table, &job, node, options)?;
-        return work(interpreter, &open, table.id, options.max_duration);
-    }
-    let text = interpreter.text.get(span.start as usize..span.end as usize).unwrap_or_default().to_owned();
-    interpreter.transactional(|this| begin(this, &open, node, options, text).map_err(Failure::run))?;
-    work(interpreter, &open, table.id, options.max_duration)
+    work(interpreter, open, table.id, options.max_duration, options.low_priority)
 }
 
 /// The same statement again takes the operation up (10645); another is refused (10637).
@@ -96,17 +111,13 @@ fn take_up_instead(
     open: &OpenDatabase,
     table: &TableDef,
     job: &IndexJob,
-    node: &CreateIndex,
+    wanted: &Planned,
     options: &BuildOptions,
 ) -> Result<(), Failure> {
-    let wanted = new_index(interpreter.session, table, node)?;
-    let known = &job.index;
+    let known = IndexDef { tree: IndexDef::NO_TREE, ..job.index.clone() };
     let is_same = options.resumable
         && job.resumable
-        && known.name.as_deref().is_some_and(|name| node.name.is(name))
-        && (&known.keys, &known.included, known.unique) == (&wanted.keys, &wanted.included, wanted.unique)
-        && (&known.filter, known.options) == (&wanted.filter, wanted.options)
-        && job.fill_factor == options.fill_factor;
+        && (&known, job.purpose, job.fill_factor) == (&wanted.index, wanted.purpose, options.fill_factor);
     if !is_same || open.jobs.state(table.id).running {
         return Err(message(10637, &[&table.name, &table.id.0]).into());
     }
@@ -117,36 +128,55 @@ fn take_up_instead(
     Ok(())
 }
 
+/// 10639, 10644 and 10670 for columns that an operation beside the table's use has no way with; 1913 and 2714 for names taken.
+fn check(session: &SessionState, open: &OpenDatabase, table: &TableDef, planned: &Planned, resumable: bool) -> Result<(), SqlError> {
+    let index = &planned.index;
+    let name = index.name.clone().unwrap_or_default();
+    let stamp = index.keys.iter().map(|key| &table.columns[key.column_index]).find(|column| column.sql_type == SqlType::RowVersion);
+    if let Some(column) = stamp {
+        return Err(message(10639, &[&"index", &name, &column.name]));
+    }
+    let computed = index.keys.iter().map(|key| &table.columns[key.column_index]).find(|column| column.computed.is_some());
+    if let Some(column) = computed.filter(|_| resumable) {
+        return Err(message(10644, &[&"index", &name, &column.name]));
+    }
+    if let Some(column) = index.included.iter().find(|column| table.columns[**column].sql_type.is_large()) {
+        return Err(message(10670, &[&"index", &name, &table.columns[*column].name]));
+    }
+    if planned.purpose != JobPurpose::Replace {
+        check_index_name(table, &name)?;
+    }
+    if let (JobPurpose::Constraint { .. }, Some(catalog)) = (planned.purpose, session.definitions(open.id)) {
+        check_free(&catalog, &table.schema_name, &name, &name)?;
+    }
+    Ok(())
+}
+
 /// Makes the trees and the record.
 fn begin(
     this: &mut Interpreter<'_, '_>,
     open: &Arc<OpenDatabase>,
-    node: &CreateIndex,
+    id: ObjectId,
     options: &BuildOptions,
+    plan: &Plan<'_>,
     statement: String,
 ) -> Result<(), SqlError> {
-    let missing = || message(1088, &[&shown(&node.table)]);
-    let table = find_table(this.session, &node.table)?.ok_or_else(missing)?;
     // Whoever wrote the table before has ended, and whoever writes it after knows of the build.
-    lock_for_change(this.session, open, table.id)?;
-    let table = this.session.table(open.id, table.id).ok_or_else(missing)?;
-    let index = new_index(this.session, &table, node)?;
-    check_index_name(&table, &node.name.text)?;
-    let large = index.included.iter().find(|column| table.columns[**column].sql_type.is_large());
-    if let Some(column) = large {
-        return Err(message(10670, &[&"index", &node.name.text, &table.columns[*column].name]));
-    }
-    let id = next_index_id(&table);
-    let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
-    let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: id.0.cast_unsigned(), filegroup };
+    low_priority::lock(this.session, open.object_resource(id), LockMode::SchM, options.low_priority)?;
+    refuse_beside_job(this.session, open, id)?;
+    let table = this.session.table(open.id, id).ok_or_else(|| message(1088, &[&id.0]))?;
+    let planned = plan(this.session, &table)?;
+    check(this.session, open, &table, &planned, options.resumable)?;
+    let index_id = planned.index.id;
+    let spec = TreeSpec { object_id: id.0.cast_unsigned(), index_id: index_id.0.cast_unsigned(), filegroup: planned.filegroup };
     let started = this.session.engine.now_datetime();
-    let rows_expected = open.counters.rows_at_most(table.id).unwrap_or(0);
+    let rows_expected = open.counters.rows_at_most(id).unwrap_or(0);
     change_catalog(this.session, open, |catalog, part| {
         let mut tree = || part.txn.create_tree(spec).map_err(plain_error(open));
         let (target, side, runs) = (tree()?, tree()?, tree()?);
         let job = IndexJob {
-            table: table.id,
-            index: index.definition(id, node.name.text.clone(), target),
+            table: id,
+            index: IndexDef { tree: target, ..planned.index },
             side,
             runs,
             statement,
@@ -155,6 +185,7 @@ fn begin(
             fill_factor: options.fill_factor,
             started,
             rows_expected,
+            purpose: planned.purpose,
             progress: JobProgress::default(),
         };
         catalog.put_job(&mut part.txn, job).map_err(catalog_error(open))
@@ -167,6 +198,7 @@ pub(crate) fn work(
     open: &Arc<OpenDatabase>,
     table: ObjectId,
     max_duration: Option<Duration>,
+    low_priority: Option<LowPriority>,
 ) -> Result<(), Failure> {
     let engine = interpreter.session.engine.clone();
     let now = Box::new(move || engine.now_datetime());
@@ -181,10 +213,21 @@ pub(crate) fn work(
     if let Some(progress) = open.jobs.state(table).progress {
         job.progress = progress;
     }
-    let mut outcome = run_chunks(interpreter, open, definition, &job, &runner, max_duration);
-    interpreter.session.ticket.facts.lock().percent_complete = 0.0;
+    interpreter.session.ticket.facts.lock().resumable = job.resumable;
+    let mut outcome = run_chunks(interpreter, open, definition, &job, &runner, (max_duration, low_priority));
+    {
+        let mut facts = interpreter.session.ticket.facts.lock();
+        (facts.percent_complete, facts.resumable) = (0.0, false);
+    }
+    if outcome.is_err() && job.resumable {
+        note_pause(interpreter.session, open, definition, &mut job);
+    }
+    let is_constraint = matches!(job.purpose, JobPurpose::Constraint { .. });
     if outcome.is_err() && runner.is_to_stop() {
         interpreter.out.message(&message(1219, &[]));
+        if is_constraint {
+            interpreter.out.message(&message(1750, &[]));
+        }
         outcome = Err(Failure::run(message(596, &[])));
     }
     drop(runner);
@@ -199,6 +242,21 @@ pub(crate) fn work(
     outcome
 }
 
+/// Tells the error log of a pause, and writes down when it began, if the log has room for that: what has been done is
+/// recorded already.
+fn note_pause(session: &SessionState, open: &OpenDatabase, table: &TableDef, job: &mut IndexJob) {
+    let now = session.engine.now_datetime();
+    let name = job.index.name.clone().unwrap_or_default();
+    session.engine.error_log.write(now, Some(session.ticket.id), message(10656, &[&name, &table.name]).text);
+    if let Some(progress) = open.jobs.state(job.table).progress {
+        job.progress = progress;
+    }
+    job.progress.paused = Some(now);
+    let mut txn = open.storage.begin();
+    // An error leaves the record as the last chunk wrote it.
+    let _ = put_job(&mut txn, job).map_err(drop).and_then(|()| txn.commit().map_err(drop));
+}
+
 /// One chunk after another, and publication.
 fn run_chunks(
     interpreter: &mut Interpreter<'_, '_>,
@@ -206,7 +264,7 @@ fn run_chunks(
     definition: &TableDef,
     job: &IndexJob,
     runner: &Runner,
-    max_duration: Option<Duration>,
+    (max_duration, low_priority): (Option<Duration>, Option<LowPriority>),
 ) -> Result<(), Failure> {
     let clock = interpreter.session.engine.config.env.clock.clone();
     let start_ns = clock.monotonic_ns();
@@ -223,7 +281,7 @@ fn run_chunks(
     let settled = build.settle().map_err(|error| told(interpreter.session, open, error));
     runner.note(build.progress());
     stepped.and(settled)?;
-    interpreter.transactional(|this| publish(this.session, open, &mut build).map_err(Failure::run))
+    interpreter.transactional(|this| publish(this.session, open, &mut build, low_priority).map_err(Failure::run))
 }
 
 /// Chunks until the side tree is nearly empty.
@@ -262,24 +320,42 @@ fn told(session: &SessionState, open: &OpenDatabase, error: BuildError) -> Failu
     })
 }
 
-/// Makes the index part of the table.
-fn publish(session: &mut SessionState, open: &Arc<OpenDatabase>, build: &mut OnlineBuild) -> Result<(), SqlError> {
+/// Makes the index part of the table, in place of the one it replaces, with the constraint it enforces.
+fn publish(
+    session: &mut SessionState,
+    open: &Arc<OpenDatabase>,
+    build: &mut OnlineBuild,
+    low_priority: Option<LowPriority>,
+) -> Result<(), SqlError> {
     let job = build.job().clone();
-    session.lock(open.object_resource(job.table), LockMode::SchM, false)?;
+    low_priority::lock(session, open.object_resource(job.table), LockMode::SchM, low_priority)?;
     let caught_up = build.catch_up_all(&mut session.part(open.id)?.txn);
     caught_up.map_err(|error| told(session, open, error).error)?;
     let now = session.engine.now_datetime();
     change_catalog(session, open, |catalog, part| {
         let table = catalog.tables.tables.get(&job.table.0).ok_or_else(|| message(10673, &[]))?;
         let mut altered = (**table).clone();
-        altered.indexes.push(IndexDef { ..job.index.clone() });
+        let mut gone = vec![job.side, job.runs];
+        match altered.indexes.iter_mut().find(|index| index.id == job.index.id) {
+            Some(place) => {
+                gone.push(place.tree);
+                *place = job.index.clone();
+            }
+            None => {
+                // Of one that was disabled only the definition was left.
+                altered.disabled.retain(|index| index.id != job.index.id);
+                altered.indexes.push(job.index.clone());
+            }
+        }
         altered.modified = now;
+        if let JobPurpose::Constraint { system_named } = job.purpose {
+            let (id, name) = (job.index.id, job.index.name.clone().unwrap_or_default());
+            let kind = if job.index.primary_key { ConstraintKind::PrimaryKey(id) } else { ConstraintKind::Unique(id) };
+            add_constraint(catalog, part, open, &altered, (name, system_named), kind, now)?;
+        }
         catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))?;
         catalog.remove_job(&mut part.txn, job.table).map_err(catalog_error(open))?;
-        for tree in [job.side, job.runs] {
-            part.txn.drop_tree(tree).map_err(plain_error(open))?;
-        }
-        Ok(())
+        gone.into_iter().try_for_each(|tree| part.txn.drop_tree(tree)).map_err(plain_error(open))
     })
 }
 

@@ -15,13 +15,12 @@
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::table::heap;
 use crate::ddl::{plain_error, put_table};
 use crate::instance::database::OpenDatabase;
 use crate::session::frame::Frame;
 use crate::storage_error::internal;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, IndexId, TableDef};
+use thawdb_catalog::{ColumnDef, TableDef};
 use thawdb_query::compile::compile;
 use thawdb_query::exec;
 use thawdb_storage::TreeSpec;
@@ -121,12 +120,4 @@ fn move_rows(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, al
         }
         error
     })
-}
-
-/// Turns a clustered index into a heap: DROP INDEX, DROP CONSTRAINT.
-pub(crate) fn to_heap(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, table: &TableDef) -> Result<(), Failure> {
-    let mut altered = table.clone();
-    debug_assert!(altered.indexes[0].id == IndexId(1), "the first index is the clustered one");
-    altered.indexes[0] = heap(altered.indexes[0].tree);
-    rewrite(interpreter, open, table, altered, |_| Source::Kept).map(drop)
 }

@@ -17,7 +17,7 @@ use crate::ddl::{catalog_error, change_catalog, lock_for_change};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
 use std::sync::Arc;
-use thawdb_catalog::{CheckDef, ColumnId, ConstraintDef, ConstraintKind, ForeignKeyDef, ReferentialAction, TableDef};
+use thawdb_catalog::{CheckDef, ColumnId, ConstraintDef, ConstraintKind, DatabaseCatalog, ForeignKeyDef, ReferentialAction, TableDef};
 use thawdb_query::compile::bind_row_condition;
 use thawdb_tsql::ast::{
     ColumnKind, ConstraintKind as Syntax, Expr, ForeignKey, Ident, ReferentialAction as ActionSyntax, TableBody, TableConstraint,
@@ -103,8 +103,7 @@ impl Interpreter<'_, '_> {
 
     fn check_of(&self, table: &Arc<TableDef>, rule: &NewRule, condition: &Expr, trusted: bool) -> Result<CheckDef, SqlError> {
         bind_row_condition(condition, table, &CompileCx { session: self.session, step: 0 })?;
-        let text = thawdb_tsql::definition(condition).ok_or_else(|| message(1046, &[]).at_line(rule.line))?;
-        let definition = if text.starts_with('(') && text.ends_with(')') { text } else { format!("({text})") };
+        let definition = check_text(condition, rule.line)?;
         let column = rule.column.as_ref().and_then(|name| table.column_index(name)).map(|at| table.columns[at].id);
         Ok(CheckDef { column, definition, disabled: false, not_trusted: !trusted })
     }
@@ -214,6 +213,9 @@ impl Interpreter<'_, '_> {
                 (None, Some(key)) => (&mut key.disabled, &mut key.not_trusted),
                 (None, None) => continue,
             };
+            if enable && let Some(key) = &constraint.foreign_key {
+                refuse_disabled_key(&catalog, constraint, key)?;
+            }
             // Rows that came while it was off make it untrusted until they are looked at.
             *state.1 = !(enable && with_check) && (!enable || *state.0 || *state.1);
             *state.0 = !enable;
@@ -226,6 +228,19 @@ impl Interpreter<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// 1989 while the index that a foreign key refers to is disabled.
+fn refuse_disabled_key(catalog: &DatabaseCatalog, constraint: &ConstraintDef, key: &ForeignKeyDef) -> Result<(), SqlError> {
+    let Some(parent) = catalog.tables.tables.get(&key.referenced.0).filter(|parent| parent.is_disabled(key.index)) else { return Ok(()) };
+    let index = parent.every_index().find(|index| index.id == key.index).and_then(|index| index.name.clone());
+    Err(message(1989, &[&constraint.name, &index.unwrap_or_default()]))
+}
+
+/// A condition's text as sys.check_constraints shows it: 1046 for a subquery.
+pub(crate) fn check_text(condition: &Expr, line: u32) -> Result<String, SqlError> {
+    let text = thawdb_tsql::definition(condition).ok_or_else(|| message(1046, &[]).at_line(line))?;
+    Ok(if text.starts_with('(') && text.ends_with(')') { text } else { format!("({text})") })
 }
 
 fn ids_of(table: &TableDef, names: &[&str], missing: impl Fn(&str) -> SqlError) -> Result<Vec<ColumnId>, SqlError> {

@@ -6,7 +6,8 @@ use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
 use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
 use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{DEFAULT_SCHEMA, database_of, is_local_temporary, schema_of, shown};
-use crate::ddl::rules::{NewRule, NewRuleKind, rule_of, rules_of};
+use crate::ddl::rules::{NewRule, rule_of, rules_of};
+use crate::ddl::temporary::keep_checks;
 use crate::ddl::{catalog_error, change_catalog, plain_error};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
@@ -40,12 +41,12 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
         new.filegroup = filegroup_of(node.on.as_ref())?;
         let rules = std::mem::take(&mut new.rules);
         let temporary = is_local_temporary(&node.name);
-        if temporary {
-            refuse_rules(this.session, &node.name.name.text, &rules)?;
-        }
         let table = add_table(this.session, &node.name, new)?;
+        if temporary {
+            return keep_checks(this.session, &table, &rules).map_err(Failure::run);
+        }
         let open = database_of(this.session, &node.name)?;
-        for rule in rules.iter().filter(|_| !temporary) {
+        for rule in &rules {
             this.add_rule(&open, &table, rule, true).map_err(|mut failure| {
                 failure.error = failure.error.at_line(rule.line);
                 failure
@@ -83,19 +84,6 @@ fn refuse_options(node: &CreateTable) -> Result<(), SqlError> {
     if node.filestream_on.is_some() { Err(unsupported_option("FILESTREAM_ON")) } else { Ok(()) }
 }
 
-/// Temporary tables and table variables have no FOREIGN KEYs, as in SQL Server, and here no CHECKs.
-pub(crate) fn refuse_rules(session: &mut SessionState, table: &str, rules: &[NewRule]) -> Result<(), SqlError> {
-    for rule in rules {
-        match rule.kind {
-            NewRuleKind::Check(_) => return Err(unsupported_option("CHECK of a temporary table").at_line(rule.line)),
-            NewRuleKind::ForeignKey(_) => {
-                session.infos.push(message(1756, &[&rule.name.clone().unwrap_or_default(), &table]).at_line(rule.line));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Reads the clauses of a table.
 pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> Result<NewTable, SqlError> {
     if body.period.is_some() {
@@ -130,10 +118,16 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
     }
     check_keys(&mut new, &columns)?;
     store_indexed(session, &mut new)?;
-    if let Some(second) = new.columns.iter().filter(|c| c.sql_type == SqlType::RowVersion).nth(1) {
-        return Err(message(2738, &[&name, &second.name]));
-    }
+    check_row_versions(&new.columns, name)?;
     Ok(new)
+}
+
+/// 2738 for a second rowversion.
+pub(crate) fn check_row_versions(columns: &[ColumnDef], table: &str) -> Result<(), SqlError> {
+    match columns.iter().filter(|column| column.sql_type == SqlType::RowVersion).nth(1) {
+        Some(second) => Err(message(2738, &[&table, &second.name])),
+        None => Ok(()),
+    }
 }
 
 /// Makes rows hold the computed columns that are indexed.
@@ -320,6 +314,8 @@ pub(crate) fn build(
         columns: new.columns.clone(),
         indexes,
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: now,
         modified: now,

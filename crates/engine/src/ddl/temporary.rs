@@ -1,8 +1,10 @@
 //! Temporary tables and table variables: trees in tempdb, definitions in the session.
 
+use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::table::{NewTable, build, describe};
+use crate::ddl::rules::{NewRule, NewRuleKind, check_text};
+use crate::ddl::table::{NewTable, build, describe, system_name};
 use crate::ddl::{catalog_error, change_catalog, plain_error};
 use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
@@ -11,7 +13,8 @@ use crate::session::state::SessionState;
 use crate::session::temporary::{TempTable, VARIABLES_ID};
 use crate::session::transaction::OnCommit;
 use std::sync::Arc;
-use thawdb_catalog::{ObjectDef, ObjectId, SchemaId, TableDef};
+use thawdb_catalog::{CheckDef, ConstraintDef, ConstraintKind, ObjectDef, ObjectId, Related, SchemaId, TableDef};
+use thawdb_query::compile::bind_row_condition;
 use thawdb_tsql::ast::{DeclareTable, TableBody};
 use thawdb_types::SqlError;
 
@@ -51,6 +54,7 @@ pub(crate) fn drop_local(session: &mut SessionState, name: &str) -> Result<(), S
         part.txn.drop_tree(index.tree).map_err(plain_error(&open))?;
     }
     part.on_commit.push(OnCommit::Forget(temp.table.id));
+    session.temp_checks.remove(&temp.table.id.0);
     session.temp.remove(name);
     Ok(())
 }
@@ -86,14 +90,96 @@ pub(crate) fn declare_of_type(interpreter: &mut Interpreter<'_, '_>, variable: &
 /// An empty table variable of these clauses.
 pub(crate) fn make_variable(session: &mut SessionState, name: &str, body: &TableBody) -> Result<Arc<TableDef>, SqlError> {
     let mut new = describe(session, name, body)?;
-    crate::ddl::table::refuse_rules(session, name, &new.rules)?;
     let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
     name_defaults(&mut new, id);
     let open = session.storage_of(TEMPDB_ID)?;
     let part = session.part(VARIABLES_ID)?;
     let mut table = build(&open, &mut part.txn, id, (SchemaId(1), "dbo"), &new, now, |_| true)?;
     table.database = VARIABLES_ID;
-    Ok(Arc::new(table))
+    let table = Arc::new(table);
+    keep_checks(session, &table, &new.rules)?;
+    Ok(table)
+}
+
+/// Keeps the CHECK constraints of a temporary table or table variable with the session. FOREIGN KEYs are passed over
+/// (1756), as SQL Server passes them over.
+pub(crate) fn keep_checks(session: &mut SessionState, table: &Arc<TableDef>, rules: &[NewRule]) -> Result<(), SqlError> {
+    let mut related = session.temp_checks.get(&table.id.0).map_or_else(Related::default, |known| (**known).clone());
+    let first = i32::try_from(related.checks.len()).unwrap_or(i32::MAX - 1) + 1;
+    for (number, rule) in (first..).zip(rules) {
+        let NewRuleKind::Check(condition) = &rule.kind else {
+            session.infos.push(message(1756, &[&rule.name.clone().unwrap_or_default(), &table.name]).at_line(rule.line));
+            continue;
+        };
+        bind_row_condition(condition, table, &CompileCx { session, step: 0 }).map_err(|error| error.at_line(rule.line))?;
+        let column = rule.column.as_ref().and_then(|name| table.column_index(name)).map(|at| table.columns[at].id);
+        let definition = check_text(condition, rule.line)?;
+        related.checks.push(Arc::new(ConstraintDef {
+            id: ObjectId(0),
+            name: rule.name.clone().unwrap_or_else(|| system_name("CK", &table.name, table.id, number)),
+            table: table.id,
+            kind: ConstraintKind::Check,
+            system_named: rule.name.is_none(),
+            created: table.created,
+            check: Some(CheckDef { column, definition, disabled: false, not_trusted: false }),
+            foreign_key: None,
+        }));
+    }
+    if !related.checks.is_empty() {
+        session.temp_checks.insert(table.id.0, Arc::new(related));
+    }
+    Ok(())
+}
+
+/// ALTER TABLE ADD of CHECK constraints to a temporary table; `trusted`: rows that are there are looked at (547).
+pub(crate) fn add_checks(
+    interpreter: &mut Interpreter<'_, '_>,
+    table: &Arc<TableDef>,
+    rules: &[NewRule],
+    trusted: bool,
+) -> Result<(), Failure> {
+    let known = interpreter.session.temp_checks.get(&table.id.0).map_or(0, |related| related.checks.len());
+    keep_checks(interpreter.session, table, rules)?;
+    let Some(related) = interpreter.session.temp_checks.get(&table.id.0).cloned() else { return Ok(()) };
+    for constraint in related.checks[known..].iter().filter(|_| trusted) {
+        let condition = constraint.check.as_ref().map_or("", |check| check.definition.as_str());
+        let name = crate::batch::integrity::bracketed(&table.name);
+        if interpreter.any_row(&format!("SELECT TOP (1) 1 AS found FROM {name} WHERE NOT ({condition})"))? {
+            let error = interpreter.session.conflict("ALTER TABLE", "CHECK", &constraint.name, table, None);
+            drop_check(interpreter.session, table, &constraint.name);
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Takes a CHECK constraint from a temporary table; whether it had one of the name.
+pub(crate) fn drop_check(session: &mut SessionState, table: &TableDef, name: &str) -> bool {
+    let Some(known) = session.temp_checks.get(&table.id.0) else { return false };
+    let mut related = (**known).clone();
+    related.checks.retain(|check| !check.name.eq_ignore_ascii_case(name));
+    let found = related.checks.len() < known.checks.len();
+    if related.checks.is_empty() {
+        session.temp_checks.remove(&table.id.0);
+    } else if found {
+        session.temp_checks.insert(table.id.0, Arc::new(related));
+    }
+    found
+}
+
+/// Whether the rules of a table type or of a function's table mean something: told when it is made.
+pub(crate) fn validate_rules(session: &SessionState, name: &str, new: &NewTable) -> Result<(), SqlError> {
+    let table = crate::ddl::computed::provisional(session, name, &new.columns);
+    for rule in &new.rules {
+        match &rule.kind {
+            NewRuleKind::Check(condition) => {
+                bind_row_condition(condition, &table, &CompileCx { session, step: 0 }).map_err(|error| error.at_line(rule.line))?;
+                check_text(condition, rule.line)?;
+            }
+            NewRuleKind::ForeignKey(_) => return Err(message(102, &[&"REFERENCES"]).at_line(rule.line)),
+        }
+    }
+    Ok(())
 }
 
 /// Ends what a scope made: its table variables and its temporary tables.
@@ -126,6 +212,7 @@ fn drop_scope(session: &mut SessionState, variables: Vec<Arc<TableDef>>, tempora
             part.txn.drop_tree(index.tree).map_err(plain_error(&open))?;
         }
         part.on_commit.push(OnCommit::Forget(table.id));
+        session.temp_checks.remove(&table.id.0);
     }
     // In a doomed transaction nothing can be dropped; its rollback takes the tables.
     if !session.transactions.doomed {

@@ -41,7 +41,7 @@ pub(crate) fn create_type(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
                 return Err(crate::messages::unsupported_option(&option.name).into());
             }
             let described = crate::ddl::table::describe(session, name, body)?;
-            crate::ddl::table::refuse_rules(session, name, &described.rules)?;
+            crate::ddl::temporary::validate_rules(session, name, &described)?;
             (ObjectKind::TableType, described.columns)
         }
         CreateTypeKind::External(_) => return Err(unsupported("CLR").into()),
@@ -160,6 +160,8 @@ pub(crate) fn outline(session: &SessionState, of: ObjectId) -> Option<Arc<TableD
         name: object.name.clone(),
         columns: object.columns.clone(),
         indexes: vec![crate::ddl::table::heap(thawdb_storage::TreeId(0))],
+        rows_disabled: false,
+        disabled: Vec::new(),
         lock_escalation: thawdb_catalog::LockEscalation::default(),
         building: None,
         created: object.created,

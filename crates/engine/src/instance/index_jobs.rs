@@ -26,6 +26,8 @@ struct Live {
     cancel: Option<CancelToken>,
     /// When it was last paused, 1/300 s since 1900-01-01.
     paused: Option<i64>,
+    /// Hours of the pause that the error log tells of.
+    hours_told: i64,
 }
 
 /// The operations of a database.
@@ -65,6 +67,7 @@ impl JobTable {
         }
         live.running = true;
         live.stop = false;
+        live.hours_told = 0;
         live.cancel = Some(cancel);
         Some(Runner { shared: self.0.clone(), table: table.0, now })
     }
@@ -101,6 +104,17 @@ impl JobTable {
         while jobs.get(&table.0).is_some_and(|live| live.running) {
             self.0.stopped.wait(&mut jobs);
         }
+    }
+
+    /// Notes that a pause has lasted so many hours; true if that is news.
+    pub(crate) fn note_hours(&self, table: ObjectId, hours: i64) -> bool {
+        let mut jobs = self.0.jobs.lock();
+        let live = jobs.entry(table.0).or_default();
+        let is_news = !live.running && hours > live.hours_told;
+        if is_news {
+            live.hours_told = hours;
+        }
+        is_news
     }
 
     /// Forgets an operation that has ended.

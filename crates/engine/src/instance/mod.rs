@@ -13,13 +13,16 @@
 //! Locks: MASTER (rank 1) serialises changes to what master records; DATABASES (rank 1) guards the list of open ones
 //! and is held only to read or replace it. Failure: errors of storage through `storage_error`, 823/824 included.
 
+pub(crate) mod caretaker;
 pub(crate) mod counters;
 pub(crate) mod database;
+pub(crate) mod error_log;
 pub(crate) mod index_jobs;
 pub(crate) mod lifecycle;
 pub(crate) mod login;
 pub(crate) mod registry;
 pub(crate) mod startup;
+pub(crate) mod suspect_pages;
 
 use crate::api::config::EngineConfig;
 use crate::api::login::{LoginInfo, LoginRequest};
@@ -59,7 +62,11 @@ pub struct Engine {
     pub(crate) databases: RwLock<BTreeMap<i32, Arc<OpenDatabase>>>,
     /// The moment of start, 1/300 s since 1900-01-01.
     pub(crate) started: i64,
+    pub(crate) error_log: error_log::ErrorLog,
+    caretaker: caretaker::Caretaker,
     closed: AtomicBool,
+    /// Whether a session is writing down suspect pages.
+    pub(crate) recording_suspects: AtomicBool,
 }
 
 impl Engine {
@@ -89,6 +96,7 @@ impl Engine {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        self.caretaker.stop();
         self.sessions.kill_all();
         let databases: Vec<_> = self.databases.read().values().cloned().collect();
         let mut outcome = Ok(());

@@ -16,6 +16,7 @@ use thawdb_observe::wait::SessionWaits;
 use thawdb_types::SqlError;
 
 static LIST: LockClass = LockClass::new("SESSION_LIST", 5);
+static ON_KILL: LockClass = LockClass::new("SESSION_ON_KILL", 5);
 static CANCEL: LockClass = LockClass::new("SESSION_CANCEL", 5);
 static FACTS: LockClass = LockClass::new("SESSION_FACTS", 5);
 
@@ -59,6 +60,8 @@ pub(crate) struct SessionFacts {
     pub(crate) prepared_count: usize,
     /// Of long work, 0 to 100; 0 for other work.
     pub(crate) percent_complete: f32,
+    /// Whether that work is a resumable operation.
+    pub(crate) resumable: bool,
 }
 
 /// The shared side of a session.
@@ -73,7 +76,12 @@ pub(crate) struct SessionTicket {
     pub(crate) killed: AtomicBool,
     /// What it waits for and has waited for.
     pub(crate) waits: Arc<SessionWaits>,
+    /// Told when the session is killed, for who waits for its next request.
+    pub(crate) on_kill: Mutex<Option<OnKill>>,
 }
+
+/// Whom to tell that a session is killed.
+pub(crate) type OnKill = Arc<dyn Fn() + Send + Sync>;
 
 /// The sessions of an instance.
 pub(crate) struct Sessions {
@@ -98,6 +106,7 @@ impl Sessions {
             cancel: Mutex::new(&CANCEL, CancelToken::new()),
             killed: AtomicBool::new(false),
             waits: SessionWaits::new(i32::from(id)),
+            on_kill: Mutex::new(&ON_KILL, None),
         });
         list.insert(id, ticket.clone());
         Ok(ticket)
@@ -143,6 +152,8 @@ impl SessionTicket {
         // Release: whoever sees it also sees why. The mark outlives the call, the token ends the one that runs.
         self.killed.store(true, Ordering::Release);
         self.cancel_call(CancelReason::Kill);
+        let told = self.on_kill.lock().clone();
+        told.into_iter().for_each(|tell| tell());
     }
 
     /// Ends the call that runs now, if one does.

@@ -2,11 +2,13 @@
 
 use crate::api::config::EngineConfig;
 use crate::batch::plan_cache::PlanCache;
+use crate::instance::caretaker::Caretaker;
 use crate::instance::counters::{CounterTable, storage_of};
 use crate::instance::database::OpenDatabase;
+use crate::instance::error_log::ErrorLog;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
-use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login};
+use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login, suspect_pages};
 use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,10 +43,17 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
         master: Mutex::new(&MASTER, instance),
         databases: RwLock::new(&DATABASES, BTreeMap::from([(MASTER_ID.0, Arc::new(master))])),
         started,
+        error_log: ErrorLog::new(),
+        caretaker: Caretaker::new(),
         closed: AtomicBool::new(false),
+        recording_suspects: AtomicBool::new(false),
         config,
     });
     engine.bring_up()?;
+    suspect_pages::ensure_table(&engine);
+    if engine.config.env.background == BackgroundWork::Threads {
+        engine.caretaker.start(&engine);
+    }
     Ok(engine)
 }
 

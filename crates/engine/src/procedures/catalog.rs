@@ -47,6 +47,8 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
                THEN 'SYSTEM TABLE' ELSE 'VIEW' END + '''', @table_type) > 0) \
                ORDER BY TABLE_TYPE, TABLE_QUALIFIER, TABLE_OWNER, TABLE_NAME",
     },
+    CatalogProcedure { name: "sp_readerrorlog", parameters: ERROR_LOG_PARAMETERS, text: ERROR_LOG_TEXT },
+    CatalogProcedure { name: "xp_readerrorlog", parameters: ERROR_LOG_PARAMETERS, text: ERROR_LOG_TEXT },
     CatalogProcedure { name: "sp_columns", parameters: COLUMNS_PARAMETERS, text: COLUMNS_TEXT },
     CatalogProcedure { name: "sp_columns_90", parameters: COLUMNS_PARAMETERS, text: COLUMNS_TEXT },
     CatalogProcedure { name: "sp_columns_100", parameters: COLUMNS_PARAMETERS, text: COLUMNS_TEXT },
@@ -159,6 +161,12 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
                WHERE @configname IS NULL OR name = @configname ORDER BY name",
     },
 ];
+
+const ERROR_LOG_PARAMETERS: &str = "@p1 int = 0, @p2 int = 1, @p3 nvarchar(4000) = NULL, @p4 nvarchar(4000) = NULL";
+/// Of log 0, the instance's own; there are no older ones, and no agent's.
+const ERROR_LOG_TEXT: &str = "SELECT LogDate, ProcessInfo, Text FROM sys.thawdb_error_log \
+    WHERE ISNULL(@p1, 0) = 0 AND ISNULL(@p2, 1) = 1 AND (@p3 IS NULL OR CHARINDEX(@p3, Text) > 0) \
+    AND (@p4 IS NULL OR CHARINDEX(@p4, Text) > 0) ORDER BY LogDate";
 
 const COLUMNS_PARAMETERS: &str = "@table_name nvarchar(384), @table_owner nvarchar(384) = NULL, @table_qualifier sysname = NULL, \
      @column_name nvarchar(384) = NULL, @ODBCVer int = 2, @fUsePattern bit = 1";

@@ -20,7 +20,7 @@ use crate::messages::message;
 use crate::procedures::Returned;
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{ConstraintKind, DatabaseCatalog, TableDef};
+use thawdb_catalog::{ConstraintKind, DatabaseCatalog, IndexId, TableDef};
 use thawdb_tsql::ast::{Ident, ObjectName};
 use thawdb_types::SqlError;
 
@@ -105,14 +105,13 @@ fn rename_column(session: &mut SessionState, name: &ObjectName, new: &str, kind:
 fn rename_index(session: &mut SessionState, name: &ObjectName, new: &str, kind: &str) -> Result<(), SqlError> {
     let (open, table, index) = table_of(session, name, kind)?;
     let called = |known: &Option<String>, name: &str| known.as_deref().is_some_and(|known| known.eq_ignore_ascii_case(name));
-    let position = table.indexes.iter().position(|known| called(&known.name, &index.text));
-    let position = position.ok_or_else(|| message(15_248, &[&kind]))?;
-    if table.indexes.iter().enumerate().any(|(at, known)| at != position && called(&known.name, new)) {
+    let found = table.every_index().find(|known| called(&known.name, &index.text));
+    let id = found.ok_or_else(|| message(15_248, &[&kind]))?.id;
+    if table.every_index().any(|known| known.id != id && called(&known.name, new)) {
         return Err(message(15_335, &[&new, &kind]));
     }
     let now = session.engine.now_datetime();
     change_catalog(session, &open, |catalog, part| {
-        let id = table.indexes[position].id;
         let backed = catalog.constraints_of(table.id).find(|constraint| match constraint.kind {
             ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => index == id,
             _ => false,
@@ -121,7 +120,7 @@ fn rename_index(session: &mut SessionState, name: &ObjectName, new: &str, kind: 
             new.clone_into(&mut constraint.name);
             catalog.put_constraint(&mut part.txn, constraint).map_err(catalog_error(&open))?;
         }
-        put_index_name(catalog, part, &open, &table, (position, new), now)
+        put_index_name(catalog, part, &open, &table, (id, new), now)
     })
 }
 
@@ -130,11 +129,11 @@ fn put_index_name(
     part: &mut crate::session::transaction::DatabaseTxn,
     open: &OpenDatabase,
     table: &TableDef,
-    (position, new): (usize, &str),
+    (id, new): (IndexId, &str),
     now: i64,
 ) -> Result<(), SqlError> {
     let mut altered = table.clone();
-    altered.indexes[position].name = Some(new.to_owned());
+    altered.every_index_mut().filter(|index| index.id == id).for_each(|index| index.name = Some(new.to_owned()));
     altered.modified = now;
     catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))
 }
@@ -189,10 +188,7 @@ fn rename_in_table(
     now: i64,
 ) -> Result<(), SqlError> {
     match kind {
-        ConstraintKind::PrimaryKey(id) | ConstraintKind::Unique(id) => match table.indexes.iter().position(|index| index.id == *id) {
-            Some(position) => put_index_name(catalog, part, open, table, (position, new), now),
-            None => Ok(()),
-        },
+        ConstraintKind::PrimaryKey(id) | ConstraintKind::Unique(id) => put_index_name(catalog, part, open, table, (*id, new), now),
         ConstraintKind::Default(_) => {
             let altered = catalog.constraints_named(table.clone());
             catalog.put_table(&mut part.txn, altered).map_err(catalog_error(open))

@@ -119,7 +119,7 @@ impl SessionState {
             Ownership::Transaction => &mut self.owner,
             Ownership::Session => &mut self.application_locks.owner,
         };
-        let wait = |timeout| LockWait { timeout, cancel: Some(&cancel), deadlock_priority, cost };
+        let wait = |timeout| LockWait { timeout, cancel: Some(&cancel), deadlock_priority, cost, low_priority: false };
         let code = match locks.acquire(owner, resource, mode, wait(Some(Duration::ZERO))) {
             Ok(()) => 0,
             Err(StorageError::LockTimeout) if timeout != Some(Duration::ZERO) => {

@@ -34,6 +34,7 @@ pub(crate) struct Watch {
 }
 
 /// Rows that a statement changed in one way.
+#[derive(Default)]
 pub(crate) struct ChangedRows {
     /// Old rows, none if rows were inserted.
     pub(crate) old: Rowset,
@@ -49,14 +50,14 @@ impl Watch {
 
     /// Takes the rows changed in one way.
     pub(crate) fn take_changed(&mut self, kind: ChangeKind) -> ChangedRows {
-        let empty = ChangedRows::of(&self.table);
-        std::mem::replace(&mut self.changed[kind as usize], empty)
+        let mut taken = std::mem::take(&mut self.changed[kind as usize]);
+        taken.describe(&self.table);
+        taken
     }
 
     /// The rows of a statement that an INSTEAD OF trigger takes.
     pub(crate) fn instead(table: &Arc<TableDef>) -> Self {
-        let changed = [ChangedRows::of(table), ChangedRows::of(table), ChangedRows::of(table)];
-        Self { table: table.clone(), related: Arc::default(), checks: Arc::default(), changed, instead: true }
+        Self { table: table.clone(), related: Arc::default(), checks: Arc::default(), changed: Default::default(), instead: true }
     }
 
     fn keeps_rows(&self) -> bool {
@@ -97,8 +98,11 @@ impl Changes {
 }
 
 impl ChangedRows {
-    fn of(table: &TableDef) -> Self {
-        Self { old: rowset_of(table), new: rowset_of(table) }
+    /// Gives the rows their columns: most statements that are watched change rows in one way alone, or none.
+    fn describe(&mut self, table: &TableDef) {
+        if self.old.columns.is_empty() {
+            (self.old.columns, self.new.columns) = (columns_of(table), columns_of(table));
+        }
     }
 
     /// Whether no row was changed so.
@@ -107,20 +111,24 @@ impl ChangedRows {
     }
 }
 
-fn rowset_of(table: &TableDef) -> Rowset {
+fn columns_of(table: &TableDef) -> Vec<OutputColumn> {
     let output = |column: &thawdb_catalog::ColumnDef| OutputColumn {
         name: column.name.clone(),
         sql_type: column.sql_type,
         nullable: column.nullable,
         identity: false,
     };
-    Rowset { columns: table.columns.iter().map(output).collect(), rows: Vec::new() }
+    table.columns.iter().map(output).collect()
 }
 
 impl SessionState {
     /// The watch of a table, if anything is bound to its changes.
     pub(crate) fn watch_of(&self, database: DatabaseId, table: &Arc<TableDef>) -> Result<Option<Watch>, SqlError> {
-        let Some(related) = self.definitions(database).and_then(|catalog| catalog.related(table.id).cloned()) else { return Ok(None) };
+        let related = match self.temp_checks.get(&table.id.0) {
+            Some(own) => Some(own.clone()),
+            None => self.definitions(database).and_then(|catalog| catalog.related(table.id).cloned()),
+        };
+        let Some(related) = related else { return Ok(None) };
         let mut checks = Vec::with_capacity(related.checks.len());
         for constraint in &related.checks {
             let text = constraint.check.as_ref().map_or("", |check| check.definition.as_str());
@@ -128,8 +136,7 @@ impl SessionState {
             let parsed = parsed.map_err(|_| message(102, &[&text]))?;
             checks.push((constraint.clone(), bind_row_condition(&parsed, table, &CompileCx { session: self, step: 0 })?));
         }
-        let changed = [ChangedRows::of(table), ChangedRows::of(table), ChangedRows::of(table)];
-        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), changed, instead: false }))
+        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), changed: Default::default(), instead: false }))
     }
 
     /// 547 if a condition of the table is false for any of the rows.
@@ -154,6 +161,7 @@ impl SessionState {
                 (false, false) => ChangeKind::Update,
             };
             let changed = &mut watch.changed[kind as usize];
+            changed.describe(table);
             changed.old.push_columns(old, if old.is_empty() { 0 } else { rows });
             changed.new.push_columns(new, if new.is_empty() { 0 } else { rows });
         }

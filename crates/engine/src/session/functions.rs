@@ -239,18 +239,14 @@ fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         }
         "INDEXPROPERTY" => {
             let table = by_id(0);
-            let index = table.as_ref().and_then(|table| {
-                table
-                    .indexes
-                    .iter()
-                    .find(|index| index.name.as_deref().is_some_and(|n| given.text(1).is_some_and(|g| g.eq_ignore_ascii_case(n))))
-            });
-            optional(index, |index| properties::index(index, given.text(2).unwrap_or_default()))
+            let index =
+                table.as_ref().and_then(|table| table.index_named(given.text(1)?).map(|index| (index, table.is_disabled(index.id))));
+            optional(index, |(index, disabled)| properties::index(index, disabled, given.text(2).unwrap_or_default()))
         }
         "INDEX_COL" => {
             let table = named(0);
             let column = table.as_ref().and_then(|table| {
-                let index = table.indexes.iter().find(|index| Some(index.id.0) == given.int(1))?;
+                let index = table.every_index().find(|index| Some(index.id.0) == given.int(1))?;
                 let key = index.keys.get(usize::try_from(given.int(2)? - 1).ok()?)?;
                 Some(table.columns[key.column_index].name.clone())
             });

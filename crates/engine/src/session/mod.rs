@@ -34,6 +34,7 @@ use crate::batch::outbox::Outbox;
 use crate::batch::transactions;
 use crate::instance::Engine;
 use crate::instance::registry::SessionTicket;
+use crate::instance::suspect_pages;
 use crate::messages::message;
 use crate::storage_error::internal;
 use state::SessionState;
@@ -93,6 +94,12 @@ impl Session {
     /// Name of the database in use.
     pub fn database(&self) -> String {
         self.state.database.name()
+    }
+
+    /// Has `tell` called when somebody kills the session: one that is between two calls ends only when it is dropped, and
+    /// keeps its transaction and locks until then.
+    pub fn on_kill(&self, tell: impl Fn() + Send + Sync + 'static) {
+        *self.state.ticket.on_kill.lock() = Some(Arc::new(tell));
     }
 
     /// What cancels this session's statements.
@@ -210,6 +217,9 @@ impl Session {
             state.ended = true;
         }
         state.note_end();
+        if end.failed || state.database.storage.store().has_new_suspect_pages() {
+            suspect_pages::record(&state.engine);
+        }
         out.finish(kind, end.failed, end.cancelled);
     }
 }

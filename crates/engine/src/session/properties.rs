@@ -139,7 +139,7 @@ pub(crate) fn object(session: &SessionState, id: i32, property: &str) -> Scalar 
         };
     }
     let Some(table) = table else { return module(session, id, &property) };
-    let has = |test: fn(&IndexDef) -> bool| flag(table.indexes.iter().any(test));
+    let has = |test: fn(&IndexDef) -> bool| flag(table.every_index().any(test));
     match property.as_str() {
         "isusertable" | "istable" => flag(true),
         "isview"
@@ -196,21 +196,17 @@ pub(crate) fn column(column: &ColumnDef, property: &str) -> Scalar {
 }
 
 /// INDEXPROPERTY.
-pub(crate) fn index(index: &IndexDef, property: &str) -> Scalar {
+pub(crate) fn index(index: &IndexDef, disabled: bool, property: &str) -> Scalar {
     match property.to_ascii_lowercase().as_str() {
         "indexid" => Scalar::Int(index.id.0),
         "isclustered" => flag(index.id.0 == 1),
         "isunique" => flag(index.unique),
-        "isdisabled"
-        | "ishypothetical"
-        | "isstatistics"
-        | "isautostatistics"
-        | "ispadindex"
-        | "isfulltextkey"
-        | "iscolumnstore"
-        | "ispagelockdisallowed"
-        | "isrowlockdisallowed" => flag(false),
-        "indexfillfactor" => Scalar::Int(0),
+        "isdisabled" => flag(disabled),
+        "ispadindex" => flag(index.options.pad_index),
+        "ispagelockdisallowed" => flag(!index.options.allow_page_locks),
+        "isrowlockdisallowed" => flag(!index.options.allow_row_locks),
+        "ishypothetical" | "isstatistics" | "isautostatistics" | "isfulltextkey" | "iscolumnstore" => flag(false),
+        "indexfillfactor" => Scalar::Int(i32::from(index.options.fill_factor)),
         "indexdepth" => Scalar::Null,
         _ => Scalar::Null,
     }

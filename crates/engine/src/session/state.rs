@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
-use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, TableDef};
+use thawdb_catalog::{Catalog, DatabaseCatalog, DatabaseId, ObjectId, Related, TableDef};
 use thawdb_observe::cancel::CancelToken;
 use thawdb_observe::sync::{LockClass, Mutex};
 use thawdb_query::exec::{PointBuffers, TableReads};
@@ -57,6 +57,8 @@ pub(crate) struct SessionState {
     pub(crate) variable_rows: Transactions,
     pub(crate) temp: TempTables,
     pub(crate) global_temp: Vec<ObjectId>,
+    /// CHECK constraints of local temporary tables and table variables, by object number.
+    pub(crate) temp_checks: BTreeMap<i32, Arc<Related>>,
     pub(crate) frames: Vec<Frame>,
     /// Functions running within the present statement, one within the other: their statements are parts of it.
     pub(crate) in_function: usize,
@@ -117,6 +119,7 @@ impl SessionState {
             variable_rows: Transactions::of(party),
             temp: TempTables::default(),
             global_temp: Vec::new(),
+            temp_checks: BTreeMap::new(),
             frames: Vec::new(),
             in_function: 0,
             changes: Changes::default(),
@@ -270,10 +273,29 @@ impl SessionState {
 
     /// Takes an object lock; `for_statement` gives it back when the statement ends, otherwise the transaction's end does.
     pub(crate) fn lock(&mut self, resource: Resource, mode: LockMode, for_statement: bool) -> Result<(), SqlError> {
-        let timeout = self.lock_timeout();
+        self.lock_waiting(resource, mode, for_statement, (self.lock_timeout(), false))
+    }
+
+    /// Takes an object lock to the end of the transaction, or 1222 after `longest`; others pass by meanwhile.
+    pub(crate) fn lock_at_low_priority(&mut self, resource: Resource, mode: LockMode, longest: Duration) -> Result<(), SqlError> {
+        self.lock_waiting(resource, mode, false, (Some(longest), true))
+    }
+
+    fn lock_waiting(
+        &mut self,
+        resource: Resource,
+        mode: LockMode,
+        for_statement: bool,
+        (timeout, low_priority): (Option<Duration>, bool),
+    ) -> Result<(), SqlError> {
         let cancel = self.cancel.clone();
-        let wait =
-            LockWait { timeout, cancel: Some(&cancel), deadlock_priority: self.options.deadlock_priority, cost: self.transactions.cost() };
+        let wait = LockWait {
+            timeout,
+            cancel: Some(&cancel),
+            deadlock_priority: self.options.deadlock_priority,
+            cost: self.transactions.cost(),
+            low_priority,
+        };
         let newly = self.owner.held(resource).is_none();
         let id = self.ticket.id;
         self.engine.locks.acquire(&mut self.owner, resource, mode, wait).map_err(|error| match error {

@@ -85,7 +85,7 @@ fn index_type(index: &IndexDef) -> (u8, &'static str) {
 
 fn each_index<'s>(session: &'s SessionState, database: DatabaseId) -> impl Iterator<Item = (std::sync::Arc<TableDef>, IndexDef)> + 's {
     tables_of(session, database).into_iter().flat_map(|table| {
-        let mut indexes: Vec<_> = table.indexes.iter().map(|index| (table.clone(), index.clone())).collect();
+        let mut indexes: Vec<_> = table.every_index().map(|index| (table.clone(), index.clone())).collect();
         indexes.sort_by_key(|(_, index)| index.id);
         indexes
     })
@@ -107,7 +107,7 @@ fn indexes(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErro
             bit(index.unique_constraint),
             tiny(index.options.fill_factor),
             bit(index.options.pad_index),
-            bit(false),
+            bit(table.is_disabled(index.id)),
             bit(false),
             bit(false),
             bit(index.options.allow_row_locks),

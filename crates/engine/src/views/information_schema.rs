@@ -175,7 +175,7 @@ fn columns(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErro
 fn keys(session: &SessionState, database: DatabaseId) -> Vec<(std::sync::Arc<TableDef>, String, bool, Vec<String>)> {
     let mut keys = Vec::new();
     for table in tables_of(session, database) {
-        for index in table.indexes.iter().filter(|index| index.primary_key || index.unique_constraint) {
+        for index in table.every_index().filter(|index| index.primary_key || index.unique_constraint) {
             let columns = index.keys.iter().map(|key| table.columns[key.column_index].name.clone()).collect();
             keys.push((table.clone(), index.name.clone().unwrap_or_default(), index.primary_key, columns));
         }

@@ -14,6 +14,7 @@ pub(crate) mod constraints;
 pub(crate) mod databases;
 pub(crate) mod dynamic;
 pub(crate) mod empty;
+pub(crate) mod error_log;
 pub(crate) mod files;
 pub(crate) mod functions;
 pub(crate) mod indexes;
@@ -24,6 +25,7 @@ pub(crate) mod objects;
 pub(crate) mod plans;
 pub(crate) mod principals;
 pub(crate) mod resumable;
+pub(crate) mod scoped;
 pub(crate) mod server;
 pub(crate) mod sessions;
 pub(crate) mod transactions;
@@ -79,7 +81,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 18] = [
+    let groups: [&'static [View]; 20] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -98,6 +100,8 @@ fn all() -> impl Iterator<Item = &'static View> {
         empty::VIEWS,
         resumable::VIEWS,
         plans::VIEWS,
+        scoped::VIEWS,
+        error_log::VIEWS,
     ];
     groups.into_iter().flatten()
 }

@@ -31,6 +31,9 @@ fn operations(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlE
     for job in catalog.jobs.values().filter(|job| job.resumable) {
         let state = open.jobs.state(job.table);
         let progress = state.progress.as_ref().unwrap_or(&job.progress);
+        // What the instance's end paused, it has not written down.
+        let by_start = (!state.running && job.started < session.engine.started).then_some(session.engine.started);
+        let paused = state.paused.or(progress.paused).or(by_start);
         let mut pages = 0;
         for tree in [job.index.tree, job.side, job.runs] {
             pages += open.storage.tree_page_count(tree).map_err(|error| session.storage_failure(database, error))?;
@@ -45,7 +48,7 @@ fn operations(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlE
             tiny(u8::from(!state.running)),
             text(if state.running { "RUNNING" } else { "PAUSED" }),
             moment(job.started),
-            state.paused.or(progress.paused).map_or(Scalar::Null, moment),
+            paused.map_or(Scalar::Null, moment),
             int(i32::try_from(progress.worked_ms / 60_000).unwrap_or(i32::MAX)),
             Scalar::Real(job.percent(progress) as f32),
             big(pages),

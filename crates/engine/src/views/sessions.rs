@@ -124,6 +124,7 @@ const REQUEST_COLUMNS: &[Column] = &[
     col("text_size", Int),
     null("language", NAME),
     col("row_count", BigInt),
+    col("is_resumable", Bit),
 ];
 
 const PROCESS_COLUMNS: &[Column] = &[
@@ -256,6 +257,7 @@ fn requests(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
             Scalar::Null,
         ]);
         row.extend([big(0), big(0), big(0), int(i32::MAX), text(facts.language.clone()), big(facts.row_count)]);
+        row.push(Scalar::Bit(facts.resumable));
         Some(row)
     }))
 }

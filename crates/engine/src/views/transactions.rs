@@ -114,6 +114,8 @@ fn locks(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
             LockStatus::Grant => "GRANT",
             LockStatus::Convert => "CONVERT",
             LockStatus::Wait => "WAIT",
+            LockStatus::LowPriorityConvert => "LOW_PRIORITY_CONVERT",
+            LockStatus::LowPriorityWait => "LOW_PRIORITY_WAIT",
         };
         let owner = if lock.resource.kind == ResourceKind::Database { "SHARED_TRANSACTION_WORKSPACE" } else { "TRANSACTION" };
         vec![

@@ -15,6 +15,8 @@ mod anomalies;
 mod calls;
 mod engine;
 mod histories;
+mod index_statements;
+mod index_stops;
 mod locking;
 mod log_size;
 mod nonsense;

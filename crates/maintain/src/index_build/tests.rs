@@ -167,6 +167,8 @@ pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
         columns: types.iter().enumerate().map(column).collect(),
         indexes,
         lock_escalation: Default::default(),
+        disabled: Vec::new(),
+        rows_disabled: false,
         building: None,
         created: 0,
         modified: 0,

@@ -76,6 +76,7 @@ impl Machine {
             fill_factor: 0,
             started: 0,
             rows_expected: count as u64,
+            purpose: thawdb_catalog::JobPurpose::Create,
             progress: JobProgress::default(),
         };
         catalog.put_job(&mut txn, job).unwrap();

@@ -36,7 +36,8 @@ impl Binder<'_> {
     pub(crate) fn find_object(&mut self, name: &ast::ObjectName) -> Result<Object, SqlError> {
         if name.name.text.starts_with('#') && name.server.is_none() {
             let table = self.cx.temp_table(&name.name.text);
-            return table.map(Object::Table).ok_or_else(|| error(208, &[&name.name.text], self.statement));
+            let table = table.ok_or_else(|| error(208, &[&name.name.text], self.statement))?;
+            return self.usable(table);
         }
         if name.is_simple()
             && let Some(source) = self.cx.rowset(&name.name.text)
@@ -47,7 +48,7 @@ impl Binder<'_> {
         let catalog = self.catalog(database).ok_or_else(|| error(208, &[&shown_object(name)], self.statement))?;
         for schema in self.schemas_of(name, &["dbo", "sys"]) {
             if let Some(table) = catalog.table(&schema, &name.name.text) {
-                return Ok(Object::Table(table.clone()));
+                return self.usable(table.clone());
             }
             if let Some(view) = self.cx.view(database, &schema, &name.name.text) {
                 return Ok(Object::View { view, database, schema });
@@ -66,6 +67,15 @@ impl Binder<'_> {
             }
         }
         Err(error(208, &[&shown_object(name)], self.statement))
+    }
+
+    /// A table whose rows may be read and written: 8655 for one whose clustered index is disabled.
+    fn usable(&self, table: Arc<TableDef>) -> Result<Object, SqlError> {
+        if table.rows_disabled {
+            let index = table.rows().name.as_deref().unwrap_or_default();
+            return Err(error(8655, &[&index, &table.name], self.statement));
+        }
+        Ok(Object::Table(table))
     }
 
     /// The base table that INSERT, UPDATE or DELETE names.

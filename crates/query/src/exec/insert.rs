@@ -22,6 +22,8 @@ pub(super) struct Insert<'p> {
     input_columns: &'p [OutputColumn],
     spec: InsertSpec<'p>,
     writer: TableWriter,
+    /// Input columns handed on.
+    passed: &'p [usize],
     output: &'p [Expr],
     /// The input changes rows itself and counts them (OUTPUT INTO): the count told is its.
     counted_below: bool,
@@ -38,10 +40,18 @@ pub(super) struct InsertSpec<'p> {
 }
 
 impl<'p> Insert<'p> {
-    pub(super) fn new(input: &'p Node, spec: InsertSpec<'p>, output: &'p [Expr]) -> Self {
+    pub(super) fn new(input: &'p Node, spec: InsertSpec<'p>, passed: &'p [usize], output: &'p [Expr]) -> Self {
         let writer = TableWriter::new(spec.table);
         let counted_below = counts_own_rows(input);
-        Self { input: build_change_input(input, spec.table, None), input_columns: &input.columns, spec, writer, output, counted_below }
+        Self {
+            input: build_change_input(input, spec.table, None),
+            input_columns: &input.columns,
+            spec,
+            writer,
+            passed,
+            output,
+            counted_below,
+        }
     }
 }
 
@@ -180,6 +190,9 @@ impl<'p> Operator<'p> for Insert<'p> {
             }
             if self.counted_below {
                 cx.state.rows_affected = counted;
+            }
+            if !self.passed.is_empty() {
+                return Ok(Some(batch.project(self.passed)));
             }
             if !self.output.is_empty() {
                 let rows = inserted.rows;

@@ -272,8 +272,9 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
             let scans = u64::from(!spec.is_one_row());
             Box::new(Counted::new(table_scan::TableScan::new(spec), table, scans))
         }
-        NodeKind::Insert { table, input, targets, defaults, computed, output } => {
-            let insert = insert::Insert::new(input, insert::InsertSpec { table, targets: targets.into(), defaults, computed }, output);
+        NodeKind::Insert { table, input, targets, defaults, computed, passed, output } => {
+            let insert =
+                insert::Insert::new(input, insert::InsertSpec { table, targets: targets.into(), defaults, computed }, passed, output);
             Box::new(Counted::new(insert, table, 0))
         }
         NodeKind::Update { table, input, assignments, computed, old_columns, output } => {

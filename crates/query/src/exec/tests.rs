@@ -133,6 +133,7 @@ fn moving_every_key_meets_no_false_duplicate() {
         targets: vec![0],
         defaults: vec![(2, text("copy"))],
         computed: vec![],
+        passed: vec![],
         output: vec![],
     };
     assert_eq!(host.run(&node(copy, &[])).unwrap().1, 5000);
@@ -165,7 +166,18 @@ fn too_long_text_is_refused_with_what_would_fit() {
     let table = host.make(table("t", &[("s", SqlType::varchar(3), true)]));
     let from = |s: &str| {
         let input = Box::new(values(&[SqlType::varchar(50)], &[vec![Scalar::text(s)]]));
-        node(NodeKind::Insert { table: table.clone(), input, targets: vec![0], defaults: vec![], computed: vec![], output: vec![] }, &[])
+        node(
+            NodeKind::Insert {
+                table: table.clone(),
+                input,
+                targets: vec![0],
+                defaults: vec![],
+                computed: vec![],
+                passed: vec![],
+                output: vec![],
+            },
+            &[],
+        )
     };
     let error = host.run(&from("abcdef")).unwrap_err();
     assert_eq!(error.number, 2628);
@@ -185,6 +197,7 @@ fn identities_are_handed_out_and_heaps_keep_duplicates() {
         targets: vec![1],
         defaults: vec![],
         computed: vec![],
+        passed: vec![],
         output: vec![column(0, SqlType::BigInt)],
     };
     let plan = node(insert, &[SqlType::BigInt]);

@@ -156,6 +156,8 @@ impl Db {
             columns,
             indexes,
             lock_escalation: Default::default(),
+            disabled: Vec::new(),
+            rows_disabled: false,
             building: None,
             created: 0,
             modified: 0,

@@ -23,11 +23,23 @@ use crate::page::slotted::SLOT_BYTES;
 use crate::page::{Entry, Format, PAGE_BYTES, PageBytes, PageOp, PageType, Slotted, op};
 
 /// Bytes of a page for prefix, entries and slots.
-const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
+pub(super) const BODY_BYTES: usize = PAGE_BYTES - HEADER_BYTES;
 /// Most bytes of a merged node.
 const MERGED_BYTES_MAX: usize = BODY_BYTES / 4 * 3;
 /// A node with less in use is worth a merge.
 const SPARSE_BYTES: usize = BODY_BYTES / 4;
+
+/// Which nodes are put together, and how full the one becomes.
+#[derive(Clone, Copy)]
+pub(super) struct Limit {
+    /// Only if one of the two has little left.
+    pub(super) only_sparse: bool,
+    pub(super) bytes_max: usize,
+}
+
+impl Limit {
+    const OF_SPARSE: Self = Self { only_sparse: true, bytes_max: MERGED_BYTES_MAX };
+}
 
 /// Whether so little of a node is in use that it should be merged.
 pub(super) fn is_sparse(page: &PageBytes) -> bool {
@@ -35,12 +47,12 @@ pub(super) fn is_sparse(page: &PageBytes) -> bool {
 }
 
 /// Whether every view sees every row of a leaf as it stands there.
-fn is_settled(page: &PageBytes, settler: &dyn Settler) -> bool {
+pub(super) fn is_settled(page: &PageBytes, settler: &dyn Settler) -> bool {
     header::tagged_count(page) == 0 && header::ghost_count(page) == 0 && settler.seen_by_all(header::creator_number(page))
 }
 
 /// The entries of some nodes, one after the other, with whole keys.
-fn entries_of<'a>(nodes: &[Slotted<'a>]) -> Vec<(Vec<u8>, Entry<'a>)> {
+pub(super) fn entries_of<'a>(nodes: &[Slotted<'a>]) -> Vec<(Vec<u8>, Entry<'a>)> {
     let mut entries = Vec::new();
     for node in nodes {
         for slot in 0..node.len() {
@@ -53,7 +65,7 @@ fn entries_of<'a>(nodes: &[Slotted<'a>]) -> Vec<(Vec<u8>, Entry<'a>)> {
 }
 
 /// A node like `like`, on page `id`, with these entries; `None` if they take more than `bytes_max`.
-fn image(
+pub(super) fn image(
     like: &PageBytes,
     id: PageId,
     (left, right): (PageId, PageId),
@@ -108,7 +120,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The node above `level` on the way to `key`, latched exclusively with all above it; `None` if there is none.
-    fn parent_at(&self, mini: &mut Mini<'a>, key: &[u8], level: u8) -> Result<Option<Handle>, StorageError> {
+    pub(super) fn parent_at(&self, mini: &mut Mini<'a>, key: &[u8], level: u8) -> Result<Option<Handle>, StorageError> {
         let mut node = mini.latch(self.info.root)?;
         let mut found = self.check_node(mini.page(node), self.info.root, None)?;
         if found <= level {
@@ -124,12 +136,12 @@ impl<'a> Tree<'a> {
     }
 
     /// Merges at one level; true if something was merged or the tree became lower.
-    fn merge_at(&self, key: &[u8], level: u8, settler: &dyn Settler) -> Result<bool, StorageError> {
+    pub(super) fn merge_at(&self, key: &[u8], level: u8, settler: &dyn Settler) -> Result<bool, StorageError> {
         let mut mini = self.begin();
         let Some(parent) = self.parent_at(&mut mini, key, level)? else { return Ok(false) };
         let view = Slotted(mini.page(parent));
         let (at, count) = (slot_for(view, key), view.len());
-        let merged = count >= 2 && self.merge_children(&mut mini, parent, at.min(count - 2), settler)?;
+        let merged = count >= 2 && self.merge_children(&mut mini, parent, at.min(count - 2), settler, Limit::OF_SPARSE)?;
         let lowered = self.lower_root(&mut mini, parent)?;
         if merged || lowered {
             mini.commit()?;
@@ -138,7 +150,14 @@ impl<'a> Tree<'a> {
     }
 
     /// Moves the entries of the child in `slot` to the child behind it.
-    fn merge_children(&self, mini: &mut Mini<'a>, parent: Handle, slot: usize, settler: &dyn Settler) -> Result<bool, StorageError> {
+    pub(super) fn merge_children(
+        &self,
+        mini: &mut Mini<'a>,
+        parent: Handle,
+        slot: usize,
+        settler: &dyn Settler,
+        limit: Limit,
+    ) -> Result<bool, StorageError> {
         let view = Slotted(mini.page(parent));
         let level = header::level(mini.page(parent)) - 1;
         let (left_id, right_id) = (child_at(view, slot)?, child_at(view, slot + 1)?);
@@ -160,12 +179,12 @@ impl<'a> Tree<'a> {
         let before_id = before.map_or(PageId::NONE, |before| mini.id(before));
         let beside = header::left(left_page) == before_id && header::right(left_page) == right_id && header::left(right_page) == left_id;
         let settled = level > 0 || is_settled(left_page, settler) && is_settled(right_page, settler);
-        if !beside || !settled || !(is_sparse(left_page) || is_sparse(right_page)) {
+        if !beside || !settled || limit.only_sparse && !(is_sparse(left_page) || is_sparse(right_page)) {
             return Ok(false);
         }
         let entries = entries_of(&[Slotted(left_page), Slotted(right_page)]);
         let neighbours = (before_id, header::right(right_page));
-        let Some(merged) = image(right_page, right_id, neighbours, &entries, MERGED_BYTES_MAX) else { return Ok(false) };
+        let Some(merged) = image(right_page, right_id, neighbours, &entries, limit.bytes_max) else { return Ok(false) };
         let mut separator = Vec::new();
         let child = child_bytes(right_id);
         Entry { payload: &child, ..Slotted(mini.page(parent)).entry(slot) }.encode(&mut separator);
@@ -183,7 +202,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Gives the root the entries and the level of its only child, if `node` is the root and has but one.
-    fn lower_root(&self, mini: &mut Mini<'a>, node: Handle) -> Result<bool, StorageError> {
+    pub(super) fn lower_root(&self, mini: &mut Mini<'a>, node: Handle) -> Result<bool, StorageError> {
         if mini.id(node) != self.info.root || Slotted(mini.page(node)).len() != 1 {
             return Ok(false);
         }

@@ -23,6 +23,7 @@ mod divide;
 mod edit;
 mod merge;
 mod node;
+mod pack;
 mod split;
 mod tidy;
 

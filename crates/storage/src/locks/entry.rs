@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   granted  [(owner, party, mode)]        the first is kept inline: nearly all entries have one and nobody waiting
-//!   queue    conversions, then the rest, each in order of arrival; the front is served as soon as modes allow
+//!   queue    conversions, then the rest, then those of low priority, each in order of arrival; the front is served as
+//!            soon as modes allow
 //! ```
 //! Invariants: 1. granted modes go together, party by party (`grant`). 2. The front of the queue never could be granted
 //! (`serve_queue` after every release). Locks: the entry's partition is held; LOCK_CELL (5) to settle a waiter. No failure.
@@ -29,6 +30,7 @@ pub(super) struct Waiter {
     pub(super) party: Party,
     pub(super) mode: LockMode,
     pub(super) converts: bool,
+    pub(super) low_priority: bool,
     pub(super) cell: Arc<WaitCell>,
 }
 
@@ -148,7 +150,11 @@ impl Entry {
 
     pub(super) fn enqueue(&mut self, waiter: Waiter) {
         let queue = &mut self.more().queue;
-        let place = if waiter.converts { queue.iter().take_while(|w| w.converts).count() } else { queue.len() };
+        let place = match (waiter.low_priority, waiter.converts) {
+            (true, _) => queue.len(),
+            (false, true) => queue.iter().take_while(|w| w.converts && !w.low_priority).count(),
+            (false, false) => queue.iter().take_while(|w| !w.low_priority).count(),
+        };
         queue.insert(place, waiter);
     }
 

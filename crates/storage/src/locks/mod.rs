@@ -11,7 +11,7 @@
 //! Invariants:
 //! 1. All granted modes of a resource are compatible, party by party (asserted in `Entry::grant`).
 //! 2. A request waits behind every earlier one that waits, except that who holds something there already (a conversion)
-//!    waits behind conversions only.
+//!    waits behind conversions only, and that nobody waits behind one of low priority, which waits behind all.
 //! 3. A cycle of waiters has a victim: the last of them to enter the wait table searches after entering it, and searches
 //!    are serialised by that table's mutex (`deadlock::search`). A waiter enters when its first sleep has not been enough,
 //!    so that short waits touch nothing but their partition.
@@ -151,6 +151,8 @@ pub struct LockWait<'a> {
     pub deadlock_priority: i8,
     /// Work that would be lost; among equal priorities the least is the victim.
     pub cost: u64,
+    /// WAIT_AT_LOW_PRIORITY: requests that come later pass by, and it is served when nobody else waits.
+    pub low_priority: bool,
 }
 
 /// Whether a request has been granted, as `request_status` shows it.
@@ -162,6 +164,10 @@ pub enum LockStatus {
     Convert,
     /// Waiting.
     Wait,
+    /// Held in another mode and waiting for this one while others pass by.
+    LowPriorityConvert,
+    /// Waiting while others pass by.
+    LowPriorityWait,
 }
 
 /// One row of `sys.dm_tran_locks`.
@@ -190,9 +196,10 @@ struct Sleeper {
     cell: Arc<WaitCell>,
 }
 
-fn wait_kind(mode: LockMode) -> observe::wait::WaitKind {
+fn wait_kind(mode: LockMode, low_priority: bool) -> observe::wait::WaitKind {
     use observe::wait::WaitKind;
     match mode {
+        LockMode::SchM if low_priority => WaitKind::LockSchemaModificationLowPriority,
         LockMode::SchS => WaitKind::LockSchemaStability,
         LockMode::SchM => WaitKind::LockSchemaModification,
         LockMode::S => WaitKind::LockShared,
@@ -303,7 +310,8 @@ impl LockManager {
             let mut partition = self.partition(resource);
             let entry = partition.entry(resource).or_default();
             let converts = held.is_some() || entry.party_holds(owner.party);
-            let must_queue = !converts && entry.queue().next().is_some();
+            // The queue's end is of low priority: nobody waits behind it.
+            let must_queue = !converts && entry.queue().next().is_some_and(|first| !first.low_priority || wait.low_priority);
             if !must_queue && entry.compatible_with_others(owner.party, wanted) {
                 entry.grant(owner, wanted);
                 owner.held.insert(resource, wanted);
@@ -315,10 +323,11 @@ impl LockManager {
             let blocker = entry.blockers(owner.party, owner.id, wanted).next();
             // Relaxed: the partition orders those who wait for one thing, others need no order.
             let cell = Arc::new(WaitCell::new(self.wait_next.fetch_add(1, Ordering::Relaxed)));
-            entry.enqueue(Waiter { owner: owner.id, party: owner.party, mode: wanted, converts, cell: cell.clone() });
+            let low_priority = wait.low_priority;
+            entry.enqueue(Waiter { owner: owner.id, party: owner.party, mode: wanted, converts, low_priority, cell: cell.clone() });
             (cell, blocker)
         };
-        let waiting = observe::wait::enter(wait_kind(wanted));
+        let waiting = observe::wait::enter(wait_kind(wanted, wait.low_priority));
         waiting.blocked_by(blocker.and_then(Party::session_id));
         let outcome = self.sleep(owner, resource, &cell, wait);
         drop(waiting);
@@ -469,7 +478,12 @@ impl LockManager {
                     |g: &entry::Granted| LockInfo { resource, party: g.party, owner: g.owner, mode: g.mode, status: LockStatus::Grant };
                 all.extend(entry.granted().map(granted));
                 all.extend(entry.queue().map(|w| {
-                    let status = if w.converts { LockStatus::Convert } else { LockStatus::Wait };
+                    let status = match (w.converts, w.low_priority) {
+                        (true, false) => LockStatus::Convert,
+                        (false, false) => LockStatus::Wait,
+                        (true, true) => LockStatus::LowPriorityConvert,
+                        (false, true) => LockStatus::LowPriorityWait,
+                    };
                     LockInfo { resource, party: w.party, owner: w.owner, mode: w.mode, status }
                 }));
             }

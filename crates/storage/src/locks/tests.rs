@@ -13,7 +13,8 @@ fn manager() -> LockManager {
     LockManager::new(thawdb_device::os::env())
 }
 
-const NOWAIT: LockWait<'static> = LockWait { timeout: Some(Duration::ZERO), cancel: None, deadlock_priority: 0, cost: 0 };
+const NOWAIT: LockWait<'static> =
+    LockWait { timeout: Some(Duration::ZERO), cancel: None, deadlock_priority: 0, cost: 0, low_priority: false };
 
 fn wait_until(condition: impl Fn() -> bool) {
     while !condition() {
@@ -164,6 +165,37 @@ fn weakening_lets_waiters_in() {
     locks.acquire(&mut b, key(1), LockMode::RangeSS, NOWAIT).unwrap();
     locks.release_all(&mut a);
     locks.release_all(&mut b);
+}
+
+/// One of low priority waits; who comes later with what is granted passes by, and it is served when nobody else is there.
+#[test]
+fn others_pass_by_a_request_of_low_priority() {
+    let locks = Arc::new(manager());
+    let (mut first, mut second) = (locks.owner(), locks.owner());
+    let table = key(1);
+    locks.acquire(&mut first, table, LockMode::SchS, NOWAIT).unwrap();
+    let other = locks.clone();
+    let waiter = std::thread::spawn(move || {
+        let mut owner = other.owner();
+        let got = other.acquire(&mut owner, table, LockMode::SchM, LockWait { low_priority: true, ..LockWait::default() });
+        other.release_all(&mut owner);
+        got
+    });
+    let waits = |status| locks.locks().iter().any(|lock| lock.status == status);
+    while !waits(LockStatus::LowPriorityWait) {
+        std::thread::yield_now();
+    }
+    // Behind a request of common priority it would have to wait.
+    locks.acquire(&mut second, table, LockMode::SchS, NOWAIT).unwrap();
+    locks.release_all(&mut first);
+    assert!(waits(LockStatus::LowPriorityWait));
+    locks.release_all(&mut second);
+    waiter.join().unwrap().unwrap();
+    let mut third = locks.owner();
+    locks.acquire(&mut third, table, LockMode::S, NOWAIT).unwrap();
+    let brief = LockWait { timeout: Some(Duration::from_millis(1)), low_priority: true, ..LockWait::default() };
+    assert!(matches!(locks.acquire(&mut first, table, LockMode::SchM, brief), Err(StorageError::LockTimeout)));
+    locks.release_all(&mut third);
 }
 
 /// Sessions lock two rows each, in any order and mode; a victim gives everything back and begins anew.

@@ -17,7 +17,8 @@
 //! 4. `place`, `recovery` and `group_end` of a frame change under the exclusive latch of its page, or while it has none;
 //!    `group_end` is never below the LSN of a page with a log.
 //!
-//! Locks: page latches (rank 2 by use), then `BUFFER_FREE_LIST` and `BUFFER_TABLES` (5). The sweep only try-latches,
+//! Locks: page latches (rank 2 by use), then `BUFFER_CLEANING` (2) while there is no free frame, whose holder waits for no
+//! latch, then `BUFFER_FREE_LIST` and `BUFFER_TABLES` (5). The sweep only try-latches,
 //! so a thread that holds latches may need a frame. Loading blocks on input under the page's own latch.
 //!
 //! Failure: a failed load leaves the page absent. With no frame to be had, [`StorageError::PoolExhausted`].
@@ -46,6 +47,7 @@ use thawdb_observe as observe;
 use word::{PageWord, Tried};
 
 static FREE_LIST: LockClass = LockClass::new("BUFFER_FREE_LIST", 5);
+static CLEANING: LockClass = LockClass::new("BUFFER_CLEANING", 2);
 static TABLES: LockClass = LockClass::new("BUFFER_TABLES", 5);
 static LOOKUPS: Counter = Counter::new("Buffer Manager", "Page lookups/sec", CounterKind::PerSecond);
 static READS: Counter = Counter::new("Buffer Manager", "Page reads/sec", CounterKind::PerSecond);
@@ -125,6 +127,7 @@ pub struct Pool {
     free: Mutex<FreeFrames>,
     account: Arc<MemoryAccount>,
     hand: AtomicU32,
+    cleaning: Mutex<()>,
     files: RwLock<Vec<Option<Arc<PoolFile>>>>,
 }
 
@@ -144,6 +147,7 @@ impl Pool {
             free: Mutex::new(&FREE_LIST, FreeFrames::all(frames)),
             account: account.clone(),
             hand: AtomicU32::new(0),
+            cleaning: Mutex::new(&CLEANING, ()),
             files: RwLock::new(&TABLES, Vec::new()),
         });
         let weak: Weak<Self> = Arc::downgrade(&pool);
@@ -411,6 +415,12 @@ impl Pool {
         loop {
             if let Some(frame) = self.free.lock().pop() {
                 return Ok(frame);
+            }
+            // One thread looks for frames at a time: dozens that find the same dirty pages would write them in dozens of
+            // small batches, each synced for itself, and burn the processor between.
+            let _turn = self.cleaning.lock();
+            if self.free_count() > 0 {
+                continue;
             }
             let (freed, dirty) = self.sweep();
             if freed > 0 {

@@ -81,6 +81,12 @@ impl Store {
 
     /// Changes the table of files; durable on return.
     fn change_table(&self, change: impl FnOnce(&mut BootFacts)) -> Result<(), StorageError> {
+        let end = self.log_table(change)?;
+        self.flush_log(end)
+    }
+
+    /// Changes the table of files; durable with the log up to what is returned.
+    fn log_table(&self, change: impl FnOnce(&mut BootFacts)) -> Result<Lsn, StorageError> {
         let mut facts = BootFacts::decode(&*self.read(BOOT)?)?;
         change(&mut facts);
         let (head, mut table) = facts.encode()?;
@@ -89,8 +95,7 @@ impl Store {
         let page = mini.latch(BOOT)?;
         mini.apply(page, PageOp::RawPatch { offset: boot::BOOT_FACTS, bytes: &head })?;
         mini.apply(page, PageOp::RawPatch { offset: boot::BOOT_FILES, bytes: &table })?;
-        let end = mini.commit()?;
-        self.flush_log(end)
+        mini.commit()
     }
 
     /// Adds a data file. Returns its number. `Io(AlreadyExists)` if there is a file of the path.
@@ -107,13 +112,13 @@ impl Store {
         let device = self.env().device.open(&spec.path, OpenMode::CreateNew)?;
         let pages = extents_of(spec.size_bytes).max(EXTENTS_MIN) * EXTENT_PAGES;
         let facts = FileFacts { stamp, pages, file: number, filegroup };
-        let listed = make_file(&*device, &facts).and_then(|()| self.change_table(|table| table.files.push((number, spec.clone()))));
-        if let Err(error) = listed {
-            drop(device);
+        let listed = make_file(&*device, &facts).and_then(|()| self.log_table(|table| table.files.push((number, spec.clone()))));
+        let listed = listed.inspect_err(|_| {
             // The first error is the one to tell; a file that cannot be removed either is found by its name.
             let _ = self.env().device.remove(&spec.path);
-            return Err(error);
-        }
+        })?;
+        // A log write that failed may have arrived all the same, and then the table has the file after a restart: it stays.
+        self.flush_log(listed)?;
         self.add_file(DataFile::new(number, filegroup, spec.clone(), device, self.register(number), pages))?;
         // IAM pages may lie in it now.
         self.space.forget_unit(SYSTEM_UNIT);

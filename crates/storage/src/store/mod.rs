@@ -142,6 +142,21 @@ impl Store {
         self.suspect.rows()
     }
 
+    /// Whether there are suspect pages that [`Self::take_suspect_pages`] has not given yet.
+    pub fn has_new_suspect_pages(&self) -> bool {
+        self.suspect.has_new()
+    }
+
+    /// Suspect pages with something new, counted since they were taken last; `error_count` is what is new.
+    pub fn take_suspect_pages(&self) -> Vec<suspect::SuspectPage> {
+        self.suspect.take_new()
+    }
+
+    /// Makes pages new again that were taken and could not be kept.
+    pub fn give_suspect_pages_back(&self, rows: &[suspect::SuspectPage]) {
+        self.suspect.give_back(rows);
+    }
+
     pub(crate) fn log_end(&self) -> Lsn {
         self.log.as_ref().map_or(Lsn(0), |log| log.end())
     }

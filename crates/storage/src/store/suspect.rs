@@ -6,16 +6,19 @@
 //! ```
 //! A device may acknowledge a write and lose it, or put it elsewhere: then the old page is there, whole and of the right
 //! name, and only its LSN tells. While a database is open the store remembers the LSNs that it has written lately.
+//! Whoever keeps the suspect pages beyond the process takes what is new of them ([`SuspectPages::take_new`]).
 //!
 //! Invariants: 1. both lists are bounded: [`SUSPECT_PAGES_MAX`], SQL Server's limit, the oldest row goes first;
 //! [`WRITTEN_PAGES_MAX`] a shard, and a full shard is forgotten, which costs a chance to find a lost write and nothing else.
-//! Locks: SUSPECT_PAGES (5), WRITTEN_PAGES (5). Failure: none. What it does not do: outlive the process.
+//! Locks: SUSPECT_PAGES (5), WRITTEN_PAGES (5). Failure: none. What it does not do: outlive the process (the
+//! engine keeps the suspect pages in msdb).
 
 use crate::error::StorageError;
 use crate::hash::FastHash;
 use crate::ids::{Lsn, PageId};
 use observe::sync::{LockClass, Mutex};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use thawdb_observe as observe;
 
 static SUSPECT_PAGES: LockClass = LockClass::new("SUSPECT_PAGES", 5);
@@ -62,12 +65,22 @@ pub struct SuspectPage {
     pub last_update_ns: i128,
 }
 
+/// A row, and how much of its count nobody has taken.
+struct Noted {
+    row: SuspectPage,
+    new_count: i32,
+}
+
 /// The list of one database.
-pub(crate) struct SuspectPages(Mutex<BTreeMap<PageId, SuspectPage>>);
+pub(crate) struct SuspectPages {
+    pages: Mutex<BTreeMap<PageId, Noted>>,
+    /// Whether there is something to take: asked after every call of a session.
+    has_new: AtomicBool,
+}
 
 impl SuspectPages {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(&SUSPECT_PAGES, BTreeMap::new()))
+        Self { pages: Mutex::new(&SUSPECT_PAGES, BTreeMap::new()), has_new: AtomicBool::new(false) }
     }
 
     pub(crate) fn failed(&self, page: PageId, error: &StorageError, now_ns: i128) {
@@ -81,18 +94,47 @@ impl SuspectPages {
     }
 
     pub(crate) fn note(&self, page: PageId, event: SuspectEvent, last_update_ns: i128) {
-        let mut pages = self.0.lock();
+        let mut pages = self.pages.lock();
         if pages.len() >= SUSPECT_PAGES_MAX && !pages.contains_key(&page) {
-            let oldest = pages.values().min_by_key(|row| row.last_update_ns).map(|row| row.page);
+            let oldest = pages.values().min_by_key(|noted| noted.row.last_update_ns).map(|noted| noted.row.page);
             oldest.and_then(|oldest| pages.remove(&oldest));
         }
-        let row = pages.entry(page).or_insert(SuspectPage { page, event, error_count: 0, last_update_ns });
-        row.error_count += 1;
-        (row.event, row.last_update_ns) = (event, last_update_ns);
+        let row = SuspectPage { page, event, error_count: 0, last_update_ns };
+        let noted = pages.entry(page).or_insert(Noted { row, new_count: 0 });
+        noted.row.error_count += 1;
+        noted.new_count += 1;
+        (noted.row.event, noted.row.last_update_ns) = (event, last_update_ns);
+        // Under the mutex, which orders it with `take_new`.
+        self.has_new.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn rows(&self) -> Vec<SuspectPage> {
-        self.0.lock().values().copied().collect()
+        self.pages.lock().values().map(|noted| noted.row).collect()
+    }
+
+    /// Whether [`Self::take_new`] would give anything.
+    pub(crate) fn has_new(&self) -> bool {
+        // Relaxed: what is missed now is taken after the next call.
+        self.has_new.load(Ordering::Relaxed)
+    }
+
+    /// The pages with something new, each with how often it has failed since it was taken last.
+    pub(crate) fn take_new(&self) -> Vec<SuspectPage> {
+        let mut pages = self.pages.lock();
+        self.has_new.store(false, Ordering::Relaxed);
+        let new = pages.values_mut().filter(|noted| noted.new_count > 0);
+        new.map(|noted| SuspectPage { error_count: std::mem::take(&mut noted.new_count), ..noted.row }).collect()
+    }
+
+    /// What was taken could not be kept: it is new again.
+    pub(crate) fn give_back(&self, rows: &[SuspectPage]) {
+        let mut pages = self.pages.lock();
+        for row in rows {
+            if let Some(noted) = pages.get_mut(&row.page) {
+                noted.new_count += row.error_count;
+            }
+        }
+        self.has_new.store(!rows.is_empty(), Ordering::Relaxed);
     }
 }
 

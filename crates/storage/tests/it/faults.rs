@@ -9,7 +9,7 @@ use crate::crash::{Run, seeds, storage};
 use std::sync::Arc;
 use thawdb_device::DeviceErrorKind;
 use thawdb_device::sim::{CrashPoint, Fault, FaultRule, Operation, SimOptions, Simulation};
-use thawdb_storage::{Database, Storage, StorageError};
+use thawdb_storage::{Database, FileKind, FileSpec, Storage, StorageError};
 
 /// What happens to one life of the database.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,4 +163,25 @@ fn every_fault_is_survived_or_told() {
         // A run that ends early has told of damage that was there.
         let _ = faulty.lives();
     });
+}
+
+/// The log write of a new file's place in the table fails and has arrived all the same: the file must be there at the next
+/// start, for the table names it. It was removed once, and the database did not open again.
+#[test]
+fn a_file_whose_listing_is_in_doubt_stays() {
+    for seed in 0..40 {
+        let simulation = Simulation::new(SimOptions::new(seed));
+        let database = crate::crash::storage(&simulation).create_database(&crate::crash::spec()).unwrap();
+        simulation.add_fault(FaultRule::nth(Operation::Write, 1, Fault::IoError).on("/log"));
+        let kind = FileKind::Rows { filegroup: 1 };
+        let file =
+            FileSpec { name: "more".into(), path: "/more".into(), kind, size_bytes: 1 << 20, size_bytes_max: None, growth_bytes: 1 << 20 };
+        assert!(database.store().add_data_file(&file).is_err(), "seed {seed}");
+        simulation.crash();
+        drop(database);
+        simulation.clear_faults();
+        simulation.restart();
+        let database = crate::crash::storage(&simulation).open_database("/data".as_ref()).expect("opens, with the file or without");
+        assert_eq!(database.check().unwrap(), [], "seed {seed}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Storage from outside: what its doors promise, checked against models.
 
 mod bulk;
+mod compaction;
 mod crash;
 mod damage;
 mod faults;
@@ -11,5 +12,6 @@ mod read_ahead;
 mod rollback;
 mod shrink;
 mod small_log;
+mod small_pool;
 mod threads;
 mod world;

@@ -31,7 +31,7 @@ use std::time::Duration;
 use thawdb_engine::{CancelToken, LoginInfo, LoginRequest, PRODUCT_VERSION, PROGRAM_NAME, ResultSink, Secret, Session};
 use thawdb_types::SqlError;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// First byte of a TLS handshake record: the client speaks TDS 8.0.
@@ -56,7 +56,10 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: TcpStream, address: Socke
         framer.message_bytes_max = MESSAGE_BYTES_MAX;
         let line = Arc::new(Line::new(framer));
         let cancel = session.cancel_token();
-        let connection = Connection { cancel, session: Some(session), peer, line, early: None, stop, shared };
+        let killed = Arc::new(Notify::new());
+        let told = killed.clone();
+        session.on_kill(move || told.notify_one());
+        let connection = Connection { cancel, session: Some(session), peer, line, early: None, stop, killed, shared };
         // However it ended, the session goes with it.
         let _ = connection.run().await;
     }
@@ -211,6 +214,8 @@ struct Connection {
     /// The first packet of what comes next, read while a worker had the session.
     early: Option<Packet>,
     stop: watch::Receiver<bool>,
+    /// The session is to end, whatever its client does.
+    killed: Arc<Notify>,
     shared: Arc<Shared>,
 }
 
@@ -243,7 +248,7 @@ impl Connection {
         }
     }
 
-    /// The next packet; `None` when the server stops.
+    /// The next packet; `None` when the server stops or the session was killed.
     async fn next_packet(&mut self) -> Result<Option<Packet>, Closed> {
         if let Some(packet) = self.early.take() {
             return Ok(Some(packet));
@@ -255,6 +260,7 @@ impl Connection {
             tokio::select! {
                 readable = self.peer.transport.readable() => readable?,
                 _ = self.stop.wait_for(|stopped| *stopped) => return Ok(None),
+                () = self.killed.notified() => return Ok(None),
             }
             self.read()?;
         }

@@ -80,6 +80,9 @@ pub(super) fn check_database(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc)
             structures_of(interpreter, &open, &look)?
         }
     };
+    if !findings.is_empty() {
+        crate::instance::suspect_pages::record(&interpreter.session.engine);
+    }
     let tables = crate::views::objects::tables_of(interpreter.session, open.id);
     let is_of = |finding: &Finding, table: &TableDef| finding.tree.is_some_and(|tree| owns(table, tree.0));
     let mut all = Tally::default();

@@ -79,6 +79,8 @@ impl Binder<'_> {
             name: name.to_owned(),
             columns: (1..).zip(&scope.columns).map(column).collect(),
             indexes: Vec::new(),
+            rows_disabled: false,
+            disabled: Vec::new(),
             lock_escalation: LockEscalation::default(),
             building: None,
             created: 0,

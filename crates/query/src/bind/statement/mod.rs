@@ -171,7 +171,7 @@ pub struct BoundOutput {
     pub inserted: Vec<ColumnRef>,
     /// Columns that stand for the old row; empty for INSERT.
     pub deleted: Vec<ColumnRef>,
-    /// Name and value of each item.
+    /// Name and value of each item: with INTO those of the table first, then those of an OUTPUT to the client beside it.
     pub items: Vec<(String, BoundExpr)>,
     /// INTO: the table, position in it of each item, defaults of its other columns.
     pub into: Option<OutputInto>,
@@ -182,7 +182,7 @@ pub struct BoundOutput {
 pub struct OutputInto {
     /// The table.
     pub table: Arc<TableDef>,
-    /// Position in the table of each item.
+    /// Position in the table of each item that is put there.
     pub targets: Vec<usize>,
     /// Position and default of its other columns.
     pub defaults: Vec<(usize, BoundExpr)>,

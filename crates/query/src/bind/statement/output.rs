@@ -6,7 +6,7 @@
 use super::insert::is_given;
 use super::{BoundOutput, OutputInto};
 use crate::algebra::{BoundExpr, ColumnRef};
-use crate::bind::error::{error, not_built};
+use crate::bind::error::error;
 use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
 use crate::bind::{Binder, Clause, Level, coerce};
 use std::sync::Arc;
@@ -31,10 +31,14 @@ impl Binder<'_> {
         table: &Arc<TableDef>,
         input: Option<&InputColumns>,
     ) -> Result<Option<BoundOutput>, SqlError> {
-        let output = match outputs {
+        let (output, client) = match outputs {
             [] => return Ok(None),
-            [one] => one,
-            [_, second, ..] => return Err(not_built("two OUTPUT clauses", second.span)),
+            [one] => (one, None),
+            [first, second, ..] => match (&first.into, &second.into) {
+                (Some(_), None) => (first, Some(second)),
+                (None, Some(_)) => (second, Some(first)),
+                _ => return Err(error(102, &[&"OUTPUT"], second.span)),
+            },
         };
         let inserted: Vec<ColumnRef> = {
             let optional = input.is_some_and(|input| input.merge);
@@ -51,15 +55,17 @@ impl Binder<'_> {
         // The target itself is out of reach: enclosing levels are set aside.
         let levels = std::mem::replace(&mut self.levels, vec![level]);
         let items = self.bind_output_items(output);
+        let more = client.map_or(Ok(Vec::new()), |client| self.bind_output_items(client));
         self.levels = levels;
-        let mut items = items?;
-        for (_, item) in &mut items {
+        let (mut items, mut more) = (items?, more?);
+        for (_, item) in items.iter_mut().chain(&mut more) {
             self.expand_virtual(item, table, &inserted)?;
             if let Some(input) = input {
                 self.expand_virtual(item, table, &input.deleted)?;
             }
         }
         let into = output.into.as_ref().map(|into| self.bind_into(into, &mut items, output.span)).transpose()?;
+        items.append(&mut more);
         Ok(Some(BoundOutput { inserted, deleted: input.map_or_else(Vec::new, |i| i.deleted.clone()), items, into }))
     }
 

@@ -257,6 +257,13 @@ pub(crate) fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Re
 
 fn find_index(get: &Get, reference: &IndexReference, span: ast::Span) -> Result<usize, SqlError> {
     let table = &get.table;
+    let is_meant = |index: &&thawdb_catalog::IndexDef| match reference {
+        IndexReference::Number(number) => index.id.0 == *number,
+        IndexReference::Name(name) => index.name.as_ref().is_some_and(|known| same_name(known, &name.text)),
+    };
+    if let Some(index) = table.disabled.iter().find(is_meant) {
+        return Err(error(315, &[&index.name.as_deref().unwrap_or_default(), &table.name], span));
+    }
     match reference {
         IndexReference::Number(0) => Ok(0),
         IndexReference::Number(number) => table

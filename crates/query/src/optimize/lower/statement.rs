@@ -121,8 +121,12 @@ fn finish_output(low: &mut Lowerer<'_, '_>, node: Node, output: Option<&BoundOut
     let computed = lower_computed(low, &into.computed)?;
     let rows_estimate = node.rows_estimate;
     let (table, targets) = (into.table.clone(), into.targets.clone());
-    let kind = NodeKind::Insert { table, input: Box::new(node), targets, defaults, computed, output: Vec::new() };
-    Ok((Node { kind, columns: Vec::new(), rows_estimate }, Vec::new(), false))
+    // Beside INTO there may be an OUTPUT to the client: its items stand behind those of the table.
+    let columns = node.columns[targets.len()..].to_vec();
+    let passed: Vec<usize> = (targets.len()..node.columns.len()).collect();
+    let rows = !passed.is_empty();
+    let kind = NodeKind::Insert { table, input: Box::new(node), targets, defaults, computed, passed, output: Vec::new() };
+    Ok((Node { kind, columns: columns.clone(), rows_estimate }, columns, rows))
 }
 
 fn plan_insert(insert: BoundInsert, cx: &mut RuleCx<'_>) -> Result<Compiled, SqlError> {
@@ -139,7 +143,7 @@ fn plan_insert(insert: BoundInsert, cx: &mut RuleCx<'_>) -> Result<Compiled, Sql
         let rows_estimate = below.node.rows_estimate;
         let targets = insert.values.iter().map(|(t, _)| *t).collect();
         let (table, input) = (insert.table.clone(), Box::new(below.node));
-        let kind = NodeKind::Insert { table, input, targets, defaults, computed, output };
+        let kind = NodeKind::Insert { table, input, targets, defaults, computed, passed: Vec::new(), output };
         finish_output(low, Node { kind, columns, rows_estimate }, insert.output.as_ref())
     })?;
     Ok(compiled(node, CompiledKind::Insert { output: rows }, columns))

@@ -90,6 +90,8 @@ fn thawdb(arguments: &BenchArguments, data: &Path, figures: &mut Figures) -> Res
     }
     drop(session);
     instance.close()?;
+    // With all its memory: what follows is to have a quarter of the data.
+    drop(instance);
     let file = largest_file(data)?;
     let memory = std::fs::metadata(&file)?.len() / DATA_PER_MEMORY;
     let arguments = BenchArguments { memory, ..arguments.clone() };

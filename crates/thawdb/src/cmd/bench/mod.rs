@@ -6,6 +6,7 @@
 //! | [`scan`] | whole-table queries over Votes |
 //! | [`index`] | building indexes on Votes |
 //! | [`analytic`] | four analytic queries over Votes, warm and with data four times the memory; beside PostgreSQL if asked |
+//! | [`recovery`] | the first answers after kill -9 beside a huge transaction, and others beside its rollback |
 //! | [`language`] | loops, procedures of point statements, point queries as text; beside PL/pgSQL if asked |
 //! | [`load_votes`] | BULK INSERT of Votes from CSV and its index, with peak memory; beside PostgreSQL if asked |
 //!
@@ -18,6 +19,7 @@ pub mod language;
 pub mod load_votes;
 pub mod oltp;
 pub mod postgres;
+pub mod recovery;
 pub mod scan;
 
 use crate::args::{Bench, BenchArguments};
@@ -35,7 +37,7 @@ pub(crate) const DATABASE: &str = "ThawBench";
 /// Runs the command.
 pub fn run(arguments: &BenchArguments) -> Result<ExitCode, Failure> {
     let mut figures = Figures::default();
-    let all = [Bench::Oltp, Bench::Scan, Bench::Index, Bench::Load, Bench::Analytic, Bench::Language];
+    let all = [Bench::Oltp, Bench::Scan, Bench::Index, Bench::Load, Bench::Analytic, Bench::Recovery, Bench::Language];
     for what in all.into_iter().filter(|what| arguments.what.is_none_or(|wanted| wanted == *what)) {
         let (name, measure): (&str, Measure) = match what {
             Bench::Oltp => ("oltp", oltp::measure),
@@ -43,6 +45,7 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode, Failure> {
             Bench::Index => ("index", index::measure),
             Bench::Load => ("load", load_votes::measure),
             Bench::Analytic => ("analytic", analytic::measure),
+            Bench::Recovery => ("recovery", recovery::measure),
             Bench::Language => ("language", language::measure),
         };
         let folder = arguments.data.as_ref().map(|folder| folder.join(name));
