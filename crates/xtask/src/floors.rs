@@ -98,6 +98,7 @@ const STORAGE: &[(&str, u32)] = &[
     ("format_tests", 6),
     ("large", 6),
     ("locked_scan", 6),
+    ("look", 6),
     ("rollback", 6),
     ("row_change", 6),
     ("read_ahead", 6),
