@@ -356,6 +356,7 @@ fn is_recompiled(statement: &Stmt) -> bool {
         StmtKind::Insert(insert) => &insert.hints,
         StmtKind::Update(update) => &update.hints,
         StmtKind::Delete(delete) => &delete.hints,
+        StmtKind::Merge(merge) => &merge.hints,
         _ => return false,
     };
     hints.iter().any(|hint| matches!(hint, QueryHint::Words(words) if words == "RECOMPILE"))

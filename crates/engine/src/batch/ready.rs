@@ -16,7 +16,7 @@ use crate::batch::failure::Failure;
 use crate::batch::kept::KeptRun;
 use crate::batch::outbox::Outbox;
 use crate::batch::parsed::Parsed;
-use crate::batch::program::Program;
+use crate::batch::program::{Op, Program};
 use crate::ddl::columns::sql_type;
 use crate::messages::message;
 use crate::rows;
@@ -26,6 +26,7 @@ use crate::session::prepared::PreparedText;
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_tsql::ParseOptions;
+use thawdb_tsql::ast::StmtKind;
 use thawdb_types::{Collation, Scalar, SqlType, TypeUse};
 
 /// A prepared text, ready to run.
@@ -68,8 +69,9 @@ impl ReadyCall {
         let outcome = declare_all(session, &program);
         let kept = parsed.kept.run(session, program.steps.len());
         let frame = session.frames.pop().expect("pushed above");
+        let stays = has_system_types_only(&program);
         drop(program);
-        if outcome.is_err() || !frame.cursors.is_empty() {
+        if outcome.is_err() || !frame.cursors.is_empty() || !stays {
             return None;
         }
         let text = prepared.text.clone();
@@ -105,6 +107,22 @@ impl ReadyCall {
         }
         Ok(status)
     }
+}
+
+/// Whether what the program declares means the same for ever: a user's type may be dropped and made anew, and a table of one is
+/// made each time.
+fn has_system_types_only(program: &Program<'_>) -> bool {
+    let declarations = program.steps.iter().filter_map(|step| match step.op {
+        Op::Statement(statement) => match &statement.kind {
+            StmtKind::Declare(declarations) => Some(declarations),
+            _ => None,
+        },
+        _ => None,
+    });
+    declarations.flatten().all(|declaration| {
+        let at = TypeUse::Parameter { ordinal: 1, name: &declaration.variable.name };
+        sql_type(&declaration.data_type, at, Collation::DEFAULT).is_ok()
+    })
 }
 
 /// An argument's value as its parameter takes it.

@@ -113,7 +113,10 @@ impl PointRead {
         }
         let calls_function = key.iter().chain(residual).chain(outputs.iter().flatten()).any(calls_function);
         let layout = layout_of(table, 0);
-        let places = columns.iter().map(|column| layout.place(*column)).collect();
+        let places: Vec<ColumnPlace> = columns.iter().map(|column| layout.place(*column)).collect();
+        if places.contains(&ColumnPlace::Elsewhere) {
+            return None;
+        }
         let (table, residual) = (table.clone(), residual.clone());
         Some(Self { table, layout, key, places, residual, outputs, variables, calls_function, tree: OnceLock::new() })
     }
