@@ -13,7 +13,6 @@
 //! another version, or is damage that its page's checksum did not find.
 
 use crate::index_build::BuildError;
-use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 use thawdb_storage::sort::{RunBlock, RunReader};
@@ -40,14 +39,14 @@ fn key_of(run: u32, head: u128, number: u32) -> [u8; KEY_BYTES] {
 /// Blocks of the runs of this process, as far as memory goes.
 pub(super) struct RunCache {
     /// By number, from the first one that this process made.
-    runs: VecDeque<(u32, VecDeque<RunBlock>)>,
+    runs: Vec<(u32, Arc<[RunBlock]>)>,
     bytes: usize,
     bytes_max: usize,
 }
 
 impl RunCache {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { runs: VecDeque::new(), bytes: 0, bytes_max }
+        Self { runs: Vec::new(), bytes: 0, bytes_max }
     }
 
     /// Bytes of the blocks kept.
@@ -61,30 +60,29 @@ impl RunCache {
         let bytes: usize = blocks.iter().map(RunBlock::memory_bytes).sum();
         if self.bytes + bytes <= self.bytes_max {
             self.bytes += bytes;
-            self.runs.push_back((run, blocks.into()));
+            self.runs.push((run, blocks.into()));
         }
     }
 
     /// Forgets runs from this number on.
     pub(super) fn forget_from(&mut self, run: u32) {
-        while self.runs.back().is_some_and(|(number, _)| *number >= run) {
-            let (_, blocks) = self.runs.pop_back().expect("seen above");
+        while let Some((_, blocks)) = self.runs.pop_if(|(number, _)| *number >= run) {
             self.bytes -= blocks.iter().map(RunBlock::memory_bytes).sum::<usize>();
         }
     }
 
-    /// Readers of runs `0..run_count` from the block on that has what lies behind `after`; the cache is empty then.
+    /// Readers of runs `0..run_count` from the block on that has what lies behind `after`. What is kept stays: a merge that
+    /// begins again, because the log had no room for a chunk, finds it.
     pub(super) fn readers(
-        &mut self,
+        &self,
         database: &Arc<Database>,
         tree: TreeId,
         run_count: u32,
         after: Option<&[u8]>,
     ) -> Result<Vec<Reader>, BuildError> {
-        self.bytes = 0;
-        let mut kept = std::mem::take(&mut self.runs).into_iter().peekable();
+        let mut kept = self.runs.iter().peekable();
         let reader = |run| match kept.next_if(|(number, _)| *number == run) {
-            Some((_, blocks)) => Ok(Reader::Memory(blocks)),
+            Some((_, blocks)) => Ok(Reader::in_memory(blocks.clone(), after)),
             None => Ok(Reader::Tree(Box::new(TreeReader::new(database, tree, run, after)?))),
         };
         (0..run_count).map(reader).collect()
@@ -93,14 +91,27 @@ impl RunCache {
 
 /// Reads a run.
 pub(super) enum Reader {
-    Memory(VecDeque<RunBlock>),
+    /// The blocks, and which is next.
+    Memory(Arc<[RunBlock]>, usize),
     Tree(Box<TreeReader>),
+}
+
+impl Reader {
+    fn in_memory(blocks: Arc<[RunBlock]>, after: Option<&[u8]>) -> Self {
+        // The last block that begins at or before it.
+        let behind = after.map_or(0, |after| blocks.partition_point(|block| block.key(0) <= after));
+        Self::Memory(blocks, behind.saturating_sub(1))
+    }
 }
 
 impl RunReader for Reader {
     fn next_block(&mut self) -> Result<Option<RunBlock>, StorageError> {
         match self {
-            Self::Memory(blocks) => Ok(blocks.pop_front()),
+            Self::Memory(blocks, at) => {
+                let block = blocks.get(*at).cloned();
+                *at += 1;
+                Ok(block)
+            }
             Self::Tree(reader) => reader.next_block(),
         }
     }
