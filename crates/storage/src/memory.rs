@@ -183,11 +183,11 @@ impl MemoryAccount {
     fn give_back(&self, clerk: Clerk, bytes: u64) {
         let before = self.cell(clerk).fetch_sub(bytes, Ordering::Relaxed);
         assert!(before >= bytes, "a clerk gives back what it took");
-        self.settle();
     }
 
-    /// Makes the pool as large as grants leave it: smaller at once, by a sixteenth more than is needed, and larger again when
-    /// that is worth it, so that grants that come and go do not move it each time.
+    /// Makes the pool as large as grants leave it: smaller by a sixteenth more than is needed, and larger again when that is
+    /// worth it. Grants that are taken make it smaller at once; it grows at a turn of the background ([`Self::note_process`]),
+    /// because whoever gives a grant back often asks for the next within milliseconds, and moving the pool costs as much.
     pub fn settle(&self) {
         let Some(pool) = self.pool() else { return };
         loop {
@@ -214,7 +214,7 @@ impl MemoryAccount {
     /// [`Clerk::General`].
     pub fn note_process(&self, process_bytes: u64) {
         if process_bytes == 0 {
-            return;
+            return self.settle();
         }
         let accounts: Vec<Arc<Self>> = ACCOUNTS.lock().iter().filter_map(Weak::upgrade).collect();
         let clerks = [Clerk::Pool, Clerk::Query, Clerk::Storage];
@@ -313,6 +313,8 @@ mod tests {
         second.resize(60 * MIB);
         assert_eq!(pool.serving_bytes(), 16 * MIB, "its least");
         drop((first, second));
+        assert_eq!(pool.serving_bytes(), 16 * MIB, "until the next turn");
+        account.note_process(0);
         assert_eq!((pool.serving_bytes(), account.granted_bytes(), account.granted_bytes_peak()), (48 * MIB, 0, 76 * MIB));
     }
 
