@@ -16,7 +16,6 @@ PAGE, HEADER, MAP_AT, MAP_BYTES, EXTENT = 8192, 96, 128, 8064, 8
 LEAF, INNER, LARGE, IAM, PFS, BOOT = 1, 2, 3, 10, 11, 13
 GAM_EXTENTS, PFS_PAGES, ALLOCATED = 64512, 8064, 64
 
-
 CRC = list(range(256))
 for _ in range(8):
     CRC = [(n >> 1) ^ 0x82F63B78 if n & 1 else n >> 1 for n in CRC]
@@ -45,8 +44,7 @@ class Page:
         self.data = data
         (self.tree, self.object, self.index, self.slots) = struct.unpack_from("<QIIH", data, 24)
         (self.prefix,) = struct.unpack_from("<H", data, 46)
-        (self.right,) = struct.unpack_from("<I", data, 60)
-        (self.right_file,) = struct.unpack_from("<H", data, 66)
+        (self.right, self.right_file) = struct.unpack_from("<I2xH", data, 60)
 
     def entries(self):
         """Key, payload, large references, ghost of each slot."""
@@ -54,10 +52,7 @@ class Page:
         for slot in range(self.slots):
             at, length, _ = struct.unpack_from("<HHI", self.data, PAGE - 8 * (slot + 1))
             flags, suffix = struct.unpack_from("<BH", self.data, at)
-            end, at = at + length, at + 3
-            if flags & 2:
-                at += 16
-            large = []
+            end, at, large = at + length, at + (19 if flags & 2 else 3), []
             if flags & 4:
                 (count,) = struct.unpack_from("<H", self.data, at)
                 large = [self.data[at + 2 + 16 * n:at + 18 + 16 * n] for n in range(count)]
@@ -189,11 +184,10 @@ class Column:
         self.nullable = record.number("<B") == 1
         record.maybe(lambda: (record.number("<q"), record.number("<q")))
         record.maybe(record.text), record.maybe(record.text)
-        computed = None
+        self.in_rows = True
         if record.version > 2:  # definition, whether persisted, whether stored; the user's type
-            computed = record.maybe(lambda: (record.text(), record.number("<B"), record.number("<B")))
+            self.in_rows = record.maybe(lambda: (record.text(), record.number("<B"), record.number("<B"))[2] == 1) is not False
             record.number("<i")
-        self.in_rows = computed is None or computed[2] == 1
 
     def width(self):
         if self.tag in (6, 7):
@@ -222,8 +216,7 @@ class Column:
             at += 1
         width = 4 if self.tag == 12 else self.width()
         value = int.from_bytes(bytes(byte ^ turn for byte in key[at:at + width]), "big")
-        if self.tag > 2:
-            value -= 1 << (8 * width - 1)
+        value -= 1 << (8 * width - 1) if self.tag > 2 else 0
         if self.tag == 12:
             value = datetime.date.fromordinal(value + 1)
         return (decimal.Decimal(value).scaleb(-self.b) if self.tag in (6, 7) else value), at + width
@@ -254,8 +247,7 @@ class Table:
         held = [at for at in range(len(self.columns)) if self.columns[at].in_rows]
         stored = [at for at in held if at not in in_key]
         for key, row, large in database.tree(tree):
-            values = dict(self.stored(row, large, stored, database))
-            at = 0
+            values, at = dict(self.stored(row, large, stored, database)), 0
             for column, descending in keys:
                 turn = 255 if descending else 0
                 if self.columns[column].is_text():  # Sort keys, not text: ended by 00.
@@ -273,8 +265,7 @@ class Table:
         at, ordinal, start = 2, 0, variable + 2 + 2 * ends_count
         for position, number in enumerate(stored):
             column = self.columns[number]
-            width, missing = column.width(), position >= count
-            null = missing or row[nulls + position // 8] >> (position % 8) & 1
+            width, null = column.width(), position >= count or row[nulls + position // 8] >> (position % 8) & 1
             if width is not None:
                 data = row[at:at + width]
                 at += width

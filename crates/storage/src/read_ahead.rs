@@ -110,6 +110,8 @@ pub(crate) struct ReadAhead {
     /// Leaves asked for in all.
     consumed_in_all: usize,
     next_leaves: usize,
+    /// Leaves of a chunk and chunks under way at most: [`CHUNK_LEAVES`] and [`CHUNKS_MAX`] unless the scan is one of many.
+    bounds: (usize, usize),
     /// Leave to use memory beyond the first chunks.
     grant: Option<Grant>,
     /// Pages let into the pool.
@@ -129,10 +131,18 @@ impl ReadAhead {
             consumed: 0,
             consumed_in_all: 0,
             next_leaves: FIRST_CHUNK_LEAVES,
+            bounds: (CHUNK_LEAVES, CHUNKS_MAX),
             grant: None,
             admitted: Arc::new(AtomicUsize::new(0)),
             spare: Vec::new(),
         }
+    }
+
+    /// Never asks for more than `leaves` at a time, the next while those are used: for one of many scans that take turns, whose
+    /// whole queues nobody has the memory for.
+    pub(crate) fn bound(&mut self, leaves: usize) {
+        self.bounds = (leaves.clamp(1, FIRST_CHUNK_LEAVES), 2);
+        self.next_leaves = self.bounds.0;
     }
 
     /// Starts after `slot` of `node`, the node of level 1 that led to the scan's present leaf, and after the place of the
@@ -163,7 +173,7 @@ impl ReadAhead {
         }
         // What is asked for stays in proportion to what was used, so that a short scan reads little in vain.
         let mut planned: usize = self.chunks.iter().map(|chunk| chunk.leaves).sum();
-        while self.cursor.is_some() && self.chunks.len() < CHUNKS_MAX && planned < self.consumed_in_all * 4 {
+        while self.cursor.is_some() && self.chunks.len() < self.bounds.1 && planned < self.consumed_in_all * 4 {
             if !self.may_plan(store, planned + self.next_leaves) {
                 break;
             }
@@ -200,7 +210,7 @@ impl ReadAhead {
     fn plan_chunk(&mut self, store: &Store, tree: &TreeInfo, range: &KeyRange) {
         let aim = self.next_leaves;
         let leaves_max = store.pool().frame_count() / AHEAD_SHARE / CHUNKS_MAX;
-        self.next_leaves = (aim * 2).min(leaves_max.clamp(CHUNK_LEAVES_MIN, CHUNK_LEAVES));
+        self.next_leaves = (aim * 2).min(leaves_max.clamp(CHUNK_LEAVES_MIN, CHUNK_LEAVES)).min(self.bounds.0);
         if aim >= NODES_CHUNK_LEAVES.min(leaves_max) {
             self.ask_nodes(store, tree, range);
         }

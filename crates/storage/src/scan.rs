@@ -78,6 +78,11 @@ impl Scan {
         }
     }
 
+    /// This scan is one of many that take turns: it reads ahead no more than `leaves` at a time.
+    pub fn read_ahead_at_most(&mut self, leaves: usize) {
+        self.ahead.bound(leaves);
+    }
+
     /// The tree.
     pub fn tree(&self) -> TreeId {
         self.tree.id

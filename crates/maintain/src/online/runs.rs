@@ -22,6 +22,8 @@ use thawdb_types::error::message;
 /// Bytes of a block as it is stored: a leaf holds one, with its key.
 pub(super) const BLOCK_BYTES: usize = Database::INLINE_BYTES_MAX - KEY_BYTES;
 const KEY_BYTES: usize = 4 + 16 + 4;
+/// Leaves of a run read at a time: runs may be thousands, and after a stop each has given a few leaves before the next.
+const LEAVES_AHEAD: usize = 4;
 
 /// The key of a run's block.
 pub(super) fn block_key(run: u32, block: &RunBlock, number: u32) -> [u8; KEY_BYTES] {
@@ -140,7 +142,9 @@ impl TreeReader {
             }
         }
         let range = KeyRange { start: Bound::Included(start), end: Bound::Excluded((run + 1).to_be_bytes().to_vec()) };
-        Ok(Self { scan: view.scan(tree, range, ScanDirection::Forward)?, leaf: RowBlock::default(), at: 0 })
+        let mut scan = view.scan(tree, range, ScanDirection::Forward)?;
+        scan.read_ahead_at_most(LEAVES_AHEAD);
+        Ok(Self { scan, leaf: RowBlock::default(), at: 0 })
     }
 
     fn next_block(&mut self) -> Result<Option<RunBlock>, StorageError> {
