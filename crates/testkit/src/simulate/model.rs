@@ -202,7 +202,12 @@ impl DatabaseModel {
                 table.indexes.push(index.clone());
             }
             Change::BeginJob(name, index) => self.table(name).job = Some(index.clone()),
-            Change::EndJob(name) => self.table(name).job = None,
+            Change::EndJob(name) => {
+                let table = self.table(name);
+                table.job = None;
+                // It was announced and taken back: two changes of the definition, for a snapshot from before.
+                table.rebuilds += 1;
+            }
             Change::DropIndex(name, index) => self.table(name).indexes.retain(|other| other.name != *index),
             Change::Clear(name) => {
                 let table = self.table(name);
