@@ -91,6 +91,8 @@ pub struct TableModel {
     pub job: Option<IndexModel>,
     /// How often it was built anew: a snapshot from before sees another table.
     pub rebuilds: u32,
+    /// Rows written again as they were: they tell nothing new, and are a conflict for a snapshot from before all the same.
+    pub rewrites: u32,
     /// Its rows by id.
     pub rows: BTreeMap<i64, Row>,
 }
@@ -98,7 +100,7 @@ pub struct TableModel {
 impl TableModel {
     /// A table without rows and indexes.
     pub fn new(columns: Vec<ColumnModel>, shape: Shape) -> Self {
-        Self { columns, shape, indexes: Vec::new(), job: None, rebuilds: 0, rows: BTreeMap::new() }
+        Self { columns, shape, indexes: Vec::new(), job: None, rebuilds: 0, rewrites: 0, rows: BTreeMap::new() }
     }
 
     /// The place of a column.
@@ -216,7 +218,9 @@ impl DatabaseModel {
             }
             Change::Rebuild(name) => self.table(name).rebuilds += 1,
             Change::Put(name, row) => {
-                self.table(name).rows.insert(id_of(row), row.clone());
+                let table = self.table(name);
+                let before = table.rows.insert(id_of(row), row.clone());
+                table.rewrites += u32::from(before.as_ref() == Some(row));
             }
             Change::Delete(name, id) => {
                 self.table(name).rows.remove(id);

@@ -222,7 +222,7 @@ impl Driver {
         let answer = self.ask(at, &statement.text);
         let verdict = self.explain(at, &answer, false, allowed)?;
         if verdict.is_some() && statement.job.is_some() {
-            self.look_at_job(&database, &statement)?;
+            self.look_at_job(&database, &statement, verdict == Some(Verdict::Doubt))?;
         }
         match verdict {
             None => self.written(at, scope, &database, statement, &answer),
@@ -239,9 +239,6 @@ impl Driver {
                 Ok(())
             }
             Some(Verdict::Doubt) if !matches!(statement.expect, Expect::Duplicate | Expect::Refused(_) | Expect::Unique(true)) => {
-                if let Some((table, index)) = statement.job {
-                    self.job_doubts.insert(database.clone(), (table, index));
-                }
                 self.doubt(&database, statement.changes);
                 Ok(())
             }
@@ -250,11 +247,15 @@ impl Driver {
     }
 
     /// What a failed statement has left of its operation: a resumable one is there or not, and both are right.
-    fn look_at_job(&mut self, database: &str, statement: &Statement) -> Result<(), String> {
+    fn look_at_job(&mut self, database: &str, statement: &Statement, is_doubtful: bool) -> Result<(), String> {
         let Some((table, index)) = &statement.job else { return Ok(()) };
         if self.is_crashed() {
             self.job_doubts.insert(database.to_owned(), (table.clone(), index.clone()));
             return Ok(());
+        }
+        if is_doubtful {
+            // A commit whose record may not be on the disk is taken back now, and may be there after a restart.
+            return self.leave_job_open(database, table, index);
         }
         let mut client = match Client::new(self.engine(), database) {
             Ok(client) => client,
