@@ -191,6 +191,7 @@ impl Pool {
         {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+        new.changes.store(old.changes.load(Ordering::Relaxed), Ordering::Relaxed);
         new.referenced.store(old.referenced.load(Ordering::Relaxed), Ordering::Relaxed);
         let state = old.state.load(Ordering::Acquire);
         assert!(state == CLEAN || state == DIRTY, "a page that is being written stays");
