@@ -337,13 +337,7 @@ impl<'p> Aggregation<'p> {
     }
 
     /// Takes in the rows of groups that are there, sets the others aside.
-    fn take_in_known(
-        &mut self,
-        keys: &[ArrayRef],
-        arguments: &[ArrayRef],
-        rows: usize,
-        cx: &mut Cx<'p, '_>,
-    ) -> Result<(), SqlError> {
+    fn take_in_known(&mut self, keys: &[ArrayRef], arguments: &[ArrayRef], rows: usize, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         self.groups.find(keys, rows, &mut self.ids);
         let known = BooleanBuffer::collect_bool(rows, |row| self.ids[row] != NO_GROUP);
         let aside = self.aside.as_mut().expect("rows are set aside once there is a place");

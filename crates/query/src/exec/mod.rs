@@ -41,8 +41,8 @@ mod locked_rows;
 mod merge;
 mod merge_join;
 mod nested_loop;
-mod parallel_host;
 mod pairs;
+mod parallel_host;
 mod parts;
 mod point;
 mod point_update;
@@ -298,7 +298,9 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
             Box::new(Counted::new(table_scan::TableScan::new(spec), table, scans))
         }
         NodeKind::Gather { input, order, degree_max } => {
-            let NodeKind::TableScan { table, .. } = &gather::scan_below(input).kind else { unreachable!("what is gathered reads one table") };
+            let NodeKind::TableScan { table, .. } = &gather::scan_below(input).kind else {
+                unreachable!("what is gathered reads one table")
+            };
             Box::new(Counted::new(gather::Gather::new(input, *order, *degree_max), table, 0))
         }
         NodeKind::Insert { table, input, targets, defaults, computed, passed, output } => {

@@ -114,7 +114,10 @@ fn groups_in_index_order_stay_in_it() {
 #[test]
 fn an_empty_table_and_little_memory_need_no_threads() {
     let mut db = votes("parallel_little");
-    assert_eq!(run(&mut db, "SELECT COUNT(*), SUM(b), MIN(a) FROM empty", 3), run(&mut db, "SELECT COUNT(*), SUM(b), MIN(a) FROM empty", 1));
+    assert_eq!(
+        run(&mut db, "SELECT COUNT(*), SUM(b), MIN(a) FROM empty", 3),
+        run(&mut db, "SELECT COUNT(*), SUM(b), MIN(a) FROM empty", 1)
+    );
     assert_eq!(run(&mut db, "SELECT a, COUNT(*) FROM empty GROUP BY a", 3), Ok(Vec::new()));
     assert_eq!(db.host.workers, 0);
     let expected = run(&mut db, "SELECT kind, COUNT(*) FROM v GROUP BY kind", 1);
@@ -163,7 +166,11 @@ fn failures_are_those_of_one_thread() {
 #[test]
 fn cancellation_reaches_every_thread() {
     let mut db = votes("parallel_cancel");
-    for sql in ["SELECT kind, SUM(bounty) FROM v GROUP BY kind", "SELECT post, COUNT(*) FROM v GROUP BY post", "SELECT TOP 5 * FROM v ORDER BY price"] {
+    for sql in [
+        "SELECT kind, SUM(bounty) FROM v GROUP BY kind",
+        "SELECT post, COUNT(*) FROM v GROUP BY post",
+        "SELECT TOP 5 * FROM v ORDER BY price",
+    ] {
         for looks in [2, 5, 9] {
             db.host.looks_left.store(looks, Ordering::Relaxed);
             assert_eq!(run(&mut db, sql, 3), Err(3617), "{sql}");
@@ -222,7 +229,9 @@ fn what_must_run_alone_is_not_divided() {
     ] {
         assert!(!plan(sql).contains("Parallelism"), "{sql}\n{}", plan(sql));
     }
-    for sql in ["SELECT COUNT(*) FROM v WHERE kind = @a", "SELECT COUNT(*) FROM v WITH (NOLOCK) OPTION (MAXDOP 2)", "SELECT @a = COUNT(*) FROM v"] {
+    for sql in
+        ["SELECT COUNT(*) FROM v WHERE kind = @a", "SELECT COUNT(*) FROM v WITH (NOLOCK) OPTION (MAXDOP 2)", "SELECT @a = COUNT(*) FROM v"]
+    {
         assert!(plan(sql).contains("Parallelism(Gather Streams)"), "{sql}\n{}", plan(sql));
     }
     db.degree.store(1, Ordering::Relaxed);
