@@ -23,6 +23,7 @@ pub(crate) mod login;
 pub(crate) mod registry;
 pub(crate) mod startup;
 pub(crate) mod suspect_pages;
+mod unopened;
 
 use crate::api::config::EngineConfig;
 use crate::api::login::{LoginInfo, LoginRequest};
@@ -42,6 +43,7 @@ use thawdb_types::SqlError;
 
 static MASTER: LockClass = LockClass::new("MASTER_CATALOG", 1);
 static DATABASES: LockClass = LockClass::new("DATABASE_LIST", 1);
+static UNOPENED: LockClass = LockClass::new("DATABASES_UNOPENED", 5);
 static SETTINGS: LockClass = LockClass::new("SETTINGS_IN_USE", 5);
 
 /// Number of master.
@@ -62,6 +64,8 @@ pub struct Engine {
     /// What master records; the guard serialises its writers.
     pub(crate) master: Mutex<InstanceCatalog>,
     pub(crate) databases: RwLock<BTreeMap<i32, Arc<OpenDatabase>>>,
+    /// Those that master lists and that could not be opened.
+    unopened: Mutex<BTreeMap<i32, unopened::Unopened>>,
     /// Settings in use, by configuration_id: those that master recorded at the start or the last RECONFIGURE.
     pub(crate) settings: RwLock<BTreeMap<i32, i64>>,
     /// Threads that statements may use beside their own.

@@ -60,7 +60,7 @@ impl SessionInfo for ParallelHost<'_> {
     fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>> {
         self.session.catalog(database)
     }
-    fn database_id(&self, name: &str) -> Option<DatabaseId> {
+    fn database_id(&self, name: &str) -> Result<Option<DatabaseId>, SqlError> {
         self.session.database_id(name)
     }
     fn function(&self, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
