@@ -959,6 +959,7 @@ catalogue! {
     15116 16 1 PASSWORD_TOO_SHORT "Password validation failed. The password does not meet the requirements of the password filter DLL."
     15118 16 1 PASSWORD_NOT_COMPLEX "Password validation failed. The password does not meet the operating system policy requirements because it is not complex enough."
     15123 16 1 CONFIGURATION_OPTION "The configuration option '%s' does not exist, or it may be an advanced option."
+    15124 16 1 CONFIGURATION_AMBIGUOUS "The configuration option '%s' is not unique."
     15125 16 1 TRIGGER_NOT_FOR_STATEMENT "Trigger '%s' is not a trigger for '%s'."
     15128 16 1 CHECK_POLICY_OFF "The CHECK_POLICY and CHECK_EXPIRATION options cannot be turned OFF when MUST_CHANGE is ON."
     15129 16 1 CONFIGURATION_VALUE "'%d' is not a valid value for configuration option '%s'."

@@ -4,7 +4,7 @@
 //! sp_configure name, value ─► recorded in master (config_value), 15457 ─► RECONFIGURE or start ─► in use (run_value)
 //! ```
 //! Which settings can be changed is [`CHANGEABLE`]; the others are shown, and changing them is refused by name (40517).
-//! Messages: 15123 (no such option, or several begin so), 15129 (not a value of it), 15457.
+//! Messages: 15123 (no such option), 15124 (several begin so), 15129 (not a value of it), 15457.
 
 use crate::batch::arguments::Argument;
 use crate::batch::failure::Failure;
@@ -51,7 +51,9 @@ pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: 
         0 => CONFIGURATIONS.iter().filter(|setting| begins(setting.1)).collect(),
         _ => exact.collect(),
     };
-    let [&(id, full, least, most, ..)] = found[..] else { return Err(message(15_123, &[&name]).into()) };
+    let [&(id, full, least, most, ..)] = found[..] else {
+        return Err(message(if found.is_empty() { 15_123 } else { 15_124 }, &[&name]).into());
+    };
     if !(i64::from(least)..=i64::from(most)).contains(&value) {
         return Err(message(15_129, &[&value, &full]).into());
     }

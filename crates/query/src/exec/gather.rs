@@ -30,7 +30,7 @@ use crate::exec::table_scan::ScanSpec;
 use crate::exec::{Batch, BoxOperator, Cx, Operator, TakeBatch, build, scan_spec};
 use crate::locking::ReadPlan;
 use crate::phys::{GatherOrder, Node, NodeKind};
-use crate::workers::Workers;
+use crate::workers::{WorkerBudget, Workers};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
@@ -72,7 +72,10 @@ enum Way<'p> {
 
 /// Work divided.
 struct Division {
-    workers: Workers,
+    budget: Arc<WorkerBudget>,
+    /// Those of the next round, if they are taken already: between rounds others may have them.
+    workers: Option<Workers>,
+    degree: usize,
     view: ReadView,
     parts: Vec<Span>,
     /// The first part that no round has had, and how many the next one gets.
@@ -118,8 +121,10 @@ impl<'p> Gather<'p> {
         let view = cx.host.read_view(database)?;
         let view = if plan == ReadPlan::Uncommitted { view.uncommitted() } else { view };
         let parts = self.parts(workers.count(), &view, cx)?;
-        let round = if self.is_one_round() { parts.len() } else { workers.count() };
-        let division = Division { workers, view, parts, next: 0, round, ready: VecDeque::new(), held: 0 };
+        let degree = workers.count();
+        let round = if self.is_one_round() { parts.len() } else { degree };
+        let workers = Some(workers);
+        let division = Division { budget, workers, degree, view, parts, next: 0, round, ready: VecDeque::new(), held: 0 };
         Ok((division.parts.len() >= 2).then_some(division))
     }
 
@@ -148,14 +153,16 @@ impl<'p> Gather<'p> {
     ) -> Result<(), SqlError> {
         let end = (division.next + division.round).min(division.parts.len());
         let supply = Arc::new(PartSupply::new(division.parts.clone(), division.next, end));
-        let count = division.workers.count().min(end - division.next);
+        let workers = division.workers.take().or_else(|| division.budget.take(division.degree));
+        // One at the least: the session's own thread waits meanwhile.
+        let count = workers.as_ref().map_or(1, Workers::count).min(end - division.next);
         division.next = end;
         let exchange = Exchange::new(count * BATCHES_PER_WORKER);
         let Cx { host, state } = cx;
         let session: &dyn StatementHost = &**host;
         let memory_bytes = session.memory_grant_bytes();
         let mut own = ParallelHost::new(session, &exchange, memory_bytes);
-        let memory_bytes = memory_bytes / 2 / division.workers.count();
+        let memory_bytes = memory_bytes / 2 / division.degree;
         let work = Work {
             input: self.input,
             order: self.order,
@@ -193,6 +200,7 @@ impl<'p> Gather<'p> {
             outcome
         });
         let infos = own.infos;
+        drop(workers);
         account(exchange.take_reports(), infos, cx);
         outcome
     }
@@ -293,7 +301,7 @@ impl<'p> Operator<'p> for Gather<'p> {
         self.way = match self.division(cx)? {
             Some(division) => {
                 if let Some(account) = &mut cx.state.reads {
-                    account.count_scans(division.workers.count() as u64);
+                    account.count_scans(division.degree as u64);
                 }
                 Way::Together(division)
             }
