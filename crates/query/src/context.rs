@@ -25,8 +25,8 @@ pub trait SessionInfo: Send + Sync {
     fn database(&self) -> DatabaseId;
     /// Snapshot of a database's catalog; `None` if there is no such database open.
     fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>>;
-    /// Number of the database with this name.
-    fn database_id(&self, name: &str) -> Option<DatabaseId>;
+    /// Number of the database with this name; fails for one that is there and cannot be used.
+    fn database_id(&self, name: &str) -> Result<Option<DatabaseId>, SqlError>;
     /// Value of a function that only the session knows: object, database, login, error and property functions
     /// (`OBJECT_ID`, `DB_NAME`, `ERROR_NUMBER`, `SCOPE_IDENTITY` ...), by its upper-case name. `arguments` have the types
     /// of the function's signature. Not overridden: 195.

@@ -140,8 +140,8 @@ impl SessionInfo for TestHost {
     fn catalog(&self, _database: DatabaseId) -> Option<Arc<Catalog>> {
         None
     }
-    fn database_id(&self, _name: &str) -> Option<DatabaseId> {
-        None
+    fn database_id(&self, _name: &str) -> Result<Option<DatabaseId>, SqlError> {
+        Ok(None)
     }
     fn as_any(&self) -> &dyn std::any::Any {
         &()

@@ -23,6 +23,7 @@ pub(crate) mod login;
 pub(crate) mod registry;
 pub(crate) mod startup;
 pub(crate) mod suspect_pages;
+mod unopened;
 
 use crate::api::config::EngineConfig;
 use crate::api::login::{LoginInfo, LoginRequest};
@@ -41,6 +42,7 @@ use thawdb_types::SqlError;
 
 static MASTER: LockClass = LockClass::new("MASTER_CATALOG", 1);
 static DATABASES: LockClass = LockClass::new("DATABASE_LIST", 1);
+static UNOPENED: LockClass = LockClass::new("DATABASES_UNOPENED", 5);
 
 /// Number of master.
 pub(crate) const MASTER_ID: DatabaseId = DatabaseId(1);
@@ -60,6 +62,8 @@ pub struct Engine {
     /// What master records; the guard serialises its writers.
     pub(crate) master: Mutex<InstanceCatalog>,
     pub(crate) databases: RwLock<BTreeMap<i32, Arc<OpenDatabase>>>,
+    /// Those that master lists and that could not be opened.
+    unopened: Mutex<BTreeMap<i32, unopened::Unopened>>,
     /// The moment of start, 1/300 s since 1900-01-01.
     pub(crate) started: i64,
     pub(crate) error_log: error_log::ErrorLog,

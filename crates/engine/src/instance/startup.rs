@@ -8,7 +8,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::error_log::ErrorLog;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
-use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, datetime_of, login, suspect_pages};
+use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, UNOPENED, datetime_of, login, suspect_pages};
 use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,6 +42,7 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
         plans: PlanCache::new(),
         master: Mutex::new(&MASTER, instance),
         databases: RwLock::new(&DATABASES, BTreeMap::from([(MASTER_ID.0, Arc::new(master))])),
+        unopened: Mutex::new(&UNOPENED, BTreeMap::new()),
         started,
         error_log: ErrorLog::new(),
         caretaker: Caretaker::new(),
@@ -225,9 +226,10 @@ impl Engine {
                 self.finish_removal(record)?;
                 continue;
             }
-            // A database that cannot be opened must not keep the others from it: it stays listed, as suspect.
-            if let Ok(database) = open_database(&self.storage, record) {
-                self.databases.write().insert(record.id.0, Arc::new(database));
+            // A database that cannot be opened must not keep the others from it: it stays listed.
+            match open_database(&self.storage, record) {
+                Ok(database) => drop(self.databases.write().insert(record.id.0, Arc::new(database))),
+                Err(error) => self.note_unopened(record, error),
             }
         }
         Ok(())

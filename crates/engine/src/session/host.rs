@@ -45,8 +45,8 @@ impl SessionInfo for SessionState {
         self.tables(database)
     }
 
-    fn database_id(&self, name: &str) -> Option<DatabaseId> {
-        self.engine.database_named(name).map(|open| open.id)
+    fn database_id(&self, name: &str) -> Result<Option<DatabaseId>, SqlError> {
+        Ok(self.engine.usable_database(name)?.map(|open| open.id))
     }
 
     fn function(&self, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {

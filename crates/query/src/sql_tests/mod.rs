@@ -59,8 +59,8 @@ impl SessionInfo for Facts<'_> {
     fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>> {
         (database == DATABASE).then(|| self.0.catalog.clone())
     }
-    fn database_id(&self, name: &str) -> Option<DatabaseId> {
-        name.eq_ignore_ascii_case("t").then_some(DATABASE)
+    fn database_id(&self, name: &str) -> Result<Option<DatabaseId>, SqlError> {
+        Ok(name.eq_ignore_ascii_case("t").then_some(DATABASE))
     }
     fn as_any(&self) -> &dyn std::any::Any {
         &()
