@@ -38,7 +38,7 @@ TABLE = (
     "BountyAmount int NULL, VoteTypeId int NOT NULL, CreationDate datetime NOT NULL)"
 )
 STATE = (
-    "SELECT o.rows_scanned, o.rows_appended, o.rows_processed, r.percent_complete, o.is_kept_in_memory "
+    "SELECT o.rows_scanned, o.rows_appended, o.rows_processed, r.percent_complete, o.is_kept_in_memory, r.state "
     "FROM sys.thawdb_index_operations AS o JOIN sys.index_resumable_operations AS r "
     "ON r.object_id = o.object_id AND r.index_id = o.index_id"
 )
@@ -94,8 +94,8 @@ class Stage:
         self.seconds = {}
         self.random = random.Random(options.seed)
 
-    def connect(self, database="SO", timeout=0):
-        return pymssql.connect(**self.server.login(), database=database, autocommit=True, timeout=timeout, login_timeout=60)
+    def connect(self, database="SO"):
+        return pymssql.connect(**self.server.login(), database=database, autocommit=True, login_timeout=60)
 
     def execute(self, *statements):
         with self.connect() as connection:
@@ -145,12 +145,22 @@ class Stage:
         self.execute("BACKUP LOG SO TO DISK = 'NUL'", "ALTER DATABASE SO MODIFY FILE (NAME = SO_log, FILEGROWTH = 64MB)")
 
     def state(self, connection=None):
-        """Rows scanned, rows appended, rows processed in this life, per cent, whether it is kept; None without operation."""
+        """Rows scanned, rows appended, rows processed in this life, per cent, whether it is kept, 1 if it is paused; None
+        without operation."""
         if connection is None:
             return self.ask(STATE)
         cursor = connection.cursor()
         cursor.execute(STATE)
         return cursor.fetchone()
+
+    def paused(self):
+        """The same once nobody works on it: a client may hear of the end before the server has seen to it."""
+        for _ in range(2000):
+            state = self.state()
+            if state is None or state[5] == 1:
+                return state
+            time.sleep(0.005)
+        raise Refused("the operation does not stop")
 
     def is_right(self):
         """The index has what the table has."""
@@ -180,7 +190,9 @@ class Attempt(threading.Thread):
     def __init__(self, stage, statement, timeout=0):
         super().__init__(daemon=True)
         self.stage, self.statement, self.error, self.seconds = stage, statement, None, 0.0
-        self.connection = stage.connect(timeout=timeout)
+        self.connection = stage.connect()
+        # The library has one time for all connections of the process.
+        self.connection._conn.query_timeout = timeout
         self.session = self.connection.cursor()
         self.session.execute("SELECT @@SPID")
         self.spid = self.session.fetchone()[0]
@@ -198,9 +210,10 @@ class Attempt(threading.Thread):
         self.join(seconds)
         expect(not self.is_alive(), f"{self.statement} does not end")
         try:
+            self.connection._conn.query_timeout = 0
             self.connection.close()
         except pymssql.Error:
-            pass
+            pass  # It was closed from the other side.
         return self
 
     def number(self):
@@ -319,7 +332,7 @@ def pauses(stage):
                     break
                 time.sleep(0.001)
             attempt.end()
-            state = stage.state(other)
+            state = stage.paused()
             if state is None:
                 stops.ended(attempt)
                 break
@@ -354,7 +367,7 @@ def kills(stage):
             break
         begin = time.monotonic()
         stage.server.start()
-        state = stage.state()
+        state = stage.paused()
         restarts += time.monotonic() - begin
         if state is None:
             # It was done, or had not begun.
@@ -390,7 +403,7 @@ def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: Non
                     time.sleep(0.001)
         attempt.end()
         mend()
-        state = stage.state()
+        state = stage.paused()
         if state is None:
             stops.ended(attempt)
             break
