@@ -112,7 +112,7 @@ fn database_of(interpreter: &mut Interpreter<'_, '_>, name: &NameOrVariable) -> 
             }
         }
     };
-    Ok(interpreter.session.engine.database_named(&name).ok_or_else(|| message(911, &[&name]))?)
+    Ok(interpreter.session.engine.usable_database(&name)?.ok_or_else(|| message(911, &[&name]))?)
 }
 
 fn check_allowed(open: &OpenDatabase, kind: BackupKind, statement: &str) -> Result<(), SqlError> {

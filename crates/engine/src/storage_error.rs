@@ -138,14 +138,19 @@ pub(crate) fn duplicate(table: &TableDef, index: &IndexDef, key: &[u8]) -> SqlEr
 
 /// `(1, abc)`: the key columns' values as the messages show them.
 pub(crate) fn key_text(table: &TableDef, index: &IndexDef, key: &[u8]) -> String {
+    let values = decode_index_key(table, index, key);
+    let shown: Vec<String> = values.iter().map(|(value, sql_type)| shown(value, sql_type)).collect();
+    format!("({})", shown.join(", "))
+}
+
+/// The values of an index's own key columns at the start of `key`, as far as they can be read, each with its type.
+pub(crate) fn decode_index_key(table: &TableDef, index: &IndexDef, key: &[u8]) -> Vec<(Scalar, thawdb_types::SqlType)> {
     let columns = index.keys.iter().map(|k| thawdb_types::key::KeyColumn {
         sql_type: table.columns[k.column_index].sql_type,
         nullable: table.columns[k.column_index].nullable,
         descending: k.descending,
     });
-    let values = crate::rows::decode_key(columns, key);
-    let shown: Vec<String> = values.iter().map(|(value, sql_type)| shown(value, sql_type)).collect();
-    format!("({})", shown.join(", "))
+    crate::rows::decode_key(columns, key)
 }
 
 fn shown(value: &Scalar, sql_type: &thawdb_types::SqlType) -> String {

@@ -25,8 +25,8 @@ pub trait SessionInfo: Send + Sync {
     fn database(&self) -> DatabaseId;
     /// Snapshot of a database's catalog; `None` if there is no such database open.
     fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>>;
-    /// Number of the database with this name.
-    fn database_id(&self, name: &str) -> Option<DatabaseId>;
+    /// Number of the database with this name; fails for one that is there and cannot be used.
+    fn database_id(&self, name: &str) -> Result<Option<DatabaseId>, SqlError>;
     /// Value of a function that only the session knows: object, database, login, error and property functions
     /// (`OBJECT_ID`, `DB_NAME`, `ERROR_NUMBER`, `SCOPE_IDENTITY` ...), by its upper-case name. `arguments` have the types
     /// of the function's signature. Not overridden: 195.
@@ -78,6 +78,10 @@ pub trait StatementHost: SessionInfo {
     fn memory_grant_bytes(&self) -> usize;
     /// The instance's memory account, from which that memory is taken; `None` where nobody keeps one.
     fn memory_account(&self) -> Option<Arc<thawdb_storage::memory::MemoryAccount>> {
+        None
+    }
+    /// The workers of the instance, of which the statement may ask for some; `None` where it is to run on its own thread.
+    fn worker_budget(&self) -> Option<Arc<crate::workers::WorkerBudget>> {
         None
     }
     /// Maps a storage error to what the client is told; names of objects are looked up here.

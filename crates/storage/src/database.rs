@@ -27,7 +27,7 @@ use crate::space::Unit;
 use crate::store::{Store, background::Background};
 use crate::txn::Txn;
 use crate::txn_locks::RangeHolders;
-use crate::units::{TreeInfo, UnitKind, unit_key};
+use crate::units::{TreeInfo, TreePage, UnitKind, unit_key};
 use crate::versions::commit_table::CommitTable;
 use crate::versions::records::{OpenTxns, TxnRecord};
 use crate::versions::store::{Segment, VersionStore};
@@ -221,20 +221,17 @@ impl Database {
         &self.store
     }
 
-    /// Every page of a tree by its maps, IAM pages first, with a copy of its bytes' header: DBCC IND.
-    pub fn pages_of_tree(&self, tree: TreeId) -> Result<Vec<(PageId, crate::page::PageBytes)>, StorageError> {
+    /// Every page of a tree's extents by its maps, each map before the pages that it has; nothing but maps is read.
+    pub fn pages_of_tree(&self, tree: TreeId) -> Result<Vec<TreePage>, StorageError> {
         let info = self.tree(tree, 0)?;
         let mut pages = Vec::new();
-        for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
-            let mut next = unit.0;
-            while next != PageId::NONE {
-                let page = *self.store.read(next)?;
-                let after = header::right(&page);
-                pages.push((next, page));
-                next = after;
-            }
-            for id in crate::units::pages_of(&self.store, unit)? {
-                pages.push((id, *self.store.read(id)?));
+        for (unit, is_large) in [(Some(info.unit), false), (info.large_unit(), true)] {
+            let mut map = unit.map_or(PageId::NONE, |unit| unit.0);
+            while map != PageId::NONE {
+                let (mapped, next) = crate::units::mapped_pages(&self.store, map)?;
+                pages.push(TreePage { page: map, map: None, is_large, is_used: true });
+                pages.extend(mapped.into_iter().map(|(page, is_used)| TreePage { page, map: Some(map), is_large, is_used }));
+                map = next;
             }
         }
         Ok(pages)

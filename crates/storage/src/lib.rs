@@ -62,4 +62,5 @@ pub use storage::Storage;
 pub use store::{Store, background::Background};
 pub use txn::{Savepoint, Txn};
 pub use txn_locks::{END_ITEM, ReadLocks};
+pub use units::TreePage;
 pub use view::ReadView;

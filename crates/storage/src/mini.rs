@@ -14,6 +14,8 @@
 //!    checkpoint between the two sees it ([`Mini::append`]).
 //! 3. After the append nothing can fail; a panic there ends the process ([`Mini::drop`]).
 //! 4. Map pages are latched last and in order of page number ([`Mini::apply_maps`]).
+//! 5. No page's records become a chain that redo on first touch would follow through all of the log: after
+//!    [`CHAIN_GROUPS_MAX`] groups over [`CHAIN_LOG_BYTES`] its next record is the whole page ([`Mini::cut_long_chain`]).
 //!
 //! Latches: exclusive, in the caller's order (parent to child, left to right). Blocking: for latches, for reading pages,
 //! for room in the log's buffer. Not for the log's durability: that is [`Store::flush_log`] with what commit returns.
@@ -33,6 +35,12 @@ use crate::store::Store;
 use crate::store::boot;
 use crate::store::loose::LoosePart;
 use std::collections::BTreeMap;
+
+/// Groups that change a page without the page itself in the log: its image, 2 to 8 KiB, is then a small part of them.
+const CHAIN_GROUPS_MAX: u32 = 128;
+/// Log over which they lie at the least. What is nearer is read in a few windows, a millisecond each, however many groups it is:
+/// the chain of a map page that a transaction of 5,000,000 rows had changed went through 160 of them.
+const CHAIN_LOG_BYTES: u64 = 4 << 20;
 
 /// A page latched by a mini-transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -358,6 +366,7 @@ impl<'s> Mini<'s> {
             self.phase = Phase::Appended;
             return Ok(Lsn(0));
         }
+        Self::cut_long_chain(&mut changed, self.usage, recovery, self.txn);
         let loose = loose_records(&self.loose);
         // Held until the list has what the log has: a checkpoint sees both or neither.
         let gate = (!loose.is_empty()).then(|| self.store.loose.enter());
@@ -372,6 +381,29 @@ impl<'s> Mini<'s> {
             page.write.set_group_end(end, page.afresh.then_some(*lsn));
         }
         Ok(end)
+    }
+}
+
+impl<'s> Mini<'s> {
+    /// Logs one of the changed pages whole, if redo would have to go far back for it. One only, so that groups stay small, and
+    /// none of work that must fit what was reserved for it.
+    fn cut_long_chain(changed: &mut [&mut MiniPage<'s>], usage: Use, log_end: Lsn, txn: TxnId) {
+        let is_long = |page: &MiniPage<'s>| {
+            let (groups, bytes) = page.write.chain(log_end);
+            // What a page of a run holds is forced to the device, and never in the log.
+            let whole = header::page_type(&page.write) != Some(PageType::Run);
+            !page.afresh && groups >= CHAIN_GROUPS_MAX && bytes > CHAIN_LOG_BYTES && whole
+        };
+        if usage != Use::Normal {
+            return;
+        }
+        if let Some(page) = changed.iter_mut().find(|page| is_long(page)) {
+            let previous = page.before.as_ref().map_or(Lsn(0), |before| header::lsn(before));
+            page.record.clear();
+            record::begin_page(&mut page.record, page.id, previous, txn);
+            PageOp::Image { lz4: &PageOp::compress(&page.write) }.encode(&mut page.record);
+            page.afresh = true;
+        }
     }
 }
 

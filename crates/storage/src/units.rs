@@ -176,8 +176,27 @@ pub(crate) fn pages_of(store: &Store, unit: Unit) -> Result<Vec<PageId>, Storage
     Ok(pages)
 }
 
+/// A page of a tree's extents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreePage {
+    /// The page.
+    pub page: PageId,
+    /// The map (IAM) that has its extent; `None` for a map itself.
+    pub map: Option<PageId>,
+    /// Whether it is for parts of large values rather than for rows.
+    pub is_large: bool,
+    /// Whether it is allocated: an extent's other pages wait for their first use.
+    pub is_used: bool,
+}
+
 /// The pages in use of the extents that one map has, and the next map of its chain.
 pub(crate) fn pages_of_map(store: &Store, map: PageId) -> Result<(Vec<PageId>, PageId), StorageError> {
+    let (pages, next) = mapped_pages(store, map)?;
+    Ok((pages.into_iter().filter_map(|(page, is_used)| is_used.then_some(page)).collect(), next))
+}
+
+/// Every page of the extents that one map has, whether it is in use, and the next map of its chain.
+pub(crate) fn mapped_pages(store: &Store, map: PageId) -> Result<(Vec<(PageId, bool)>, PageId), StorageError> {
     let iam = *store.read(map)?;
     if header::page_type(&iam) != Some(PageType::Iam) {
         return Err(crate::page::checksum::damage(map, "no IAM page in a chain of them".into()));
@@ -190,8 +209,7 @@ pub(crate) fn pages_of_map(store: &Store, map: PageId) -> Result<(Vec<PageId>, P
         let start = layout::page_of(first + bit);
         let (map, byte) = layout::pfs(start);
         let used = used_pages(&*store.read(PageId { file: facts.file, page: map })?, byte);
-        let taken = (0..EXTENT_PAGES).filter(|page| used & (1 << page) != 0);
-        pages.extend(taken.map(|page| PageId { file: facts.file, page: start + page }));
+        pages.extend((0..EXTENT_PAGES).map(|page| (PageId { file: facts.file, page: start + page }, used & (1 << page) != 0)));
     }
     Ok((pages, header::right(&iam)))
 }

@@ -238,6 +238,9 @@ pub struct BenchRecoveryWriterArguments {
     /// Most memory to use
     #[arg(long, value_parser = parse_bytes)]
     pub memory: u64,
+    /// Log that redo is to find at the least
+    #[arg(long, value_parser = parse_bytes)]
+    pub log: Option<u64>,
 }
 
 /// What the demo tells its children.
@@ -309,6 +312,9 @@ pub struct BenchArguments {
     /// `oltp`: only this kind of work: select, insert, update or tpcb
     #[arg(long)]
     pub kind: Option<String>,
+    /// `recovery`: log to be redone at the least; what the open transaction has logged unless given
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub log: Option<u64>,
 }
 
 /// `2GB`, `512MB`, `64KB`, `1048576`: powers of 1,024, as SQL Server counts.

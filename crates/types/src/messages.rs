@@ -795,6 +795,7 @@ catalogue! {
     8624 16 1 PLAN_INTERNAL_ERROR "Internal Query Processor Error: The query processor could not produce a query plan. For more information, contact Customer Support Services."
     8630 16 1 INTERNAL_QUERY_ERROR "Internal Query Processor Error: The query processor encountered an unexpected error during execution (HRESULT = 0x%x)."
     8632 17 2 EXPRESSION_LIMIT "Internal error: An expression services limit has been reached. Please look for potentially complex expressions in your query, and try to simplify them."
+    8642 17 1 NO_PARALLEL_THREADS "The query processor could not start the necessary thread resources for parallel query execution."
     8645 17 1 MEMORY_GRANT_TIMEOUT "A timeout occurred while waiting for memory resources to execute the query in resource pool '%ls' (%ld). Rerun the query."
     8646 21 1 INDEX_ENTRY_MISSING "Unable to find index entry in index ID %d, of table %d, in database '%.*ls'. The indicated index is corrupt or there is a problem with the current update plan. Run DBCC CHECKDB or DBCC CHECKTABLE. If the problem persists, contact product support."
     8651 17 1 MEMORY_GRANT_MINIMUM "Could not perform the operation because the requested memory grant was not available in resource pool '%ls' (%ld).  Rerun the query, reduce the query load, or check resource governor configuration setting."

@@ -230,7 +230,7 @@ impl Interpreter<'_, '_> {
     /// USE.
     pub(crate) fn use_database(&mut self, name: &Ident) -> Result<(), Failure> {
         let old = self.session.database.name();
-        let open = self.session.engine.database_named(&name.text).ok_or_else(|| message(911, &[&name.text]))?;
+        let open = self.session.engine.usable_database(&name.text)?.ok_or_else(|| message(911, &[&name.text]))?;
         let new = open.name();
         self.session.use_database(open)?;
         self.out.env_change(&EnvChange::Database { old, new: new.clone() });

@@ -81,7 +81,10 @@ fn database_argument(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc, at: usi
         None => Ok(interpreter.session.database.clone()),
         Some(name) => {
             let by_number = name.parse().ok().and_then(|id| interpreter.session.engine.database(thawdb_catalog::DatabaseId(id)));
-            let open = by_number.or_else(|| interpreter.session.engine.database_named(&name));
+            let open = match by_number {
+                Some(open) => Some(open),
+                None => interpreter.session.engine.usable_database(&name)?,
+            };
             Ok(open.ok_or_else(|| message(911, &[&name]))?)
         }
     }

@@ -13,10 +13,11 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::names::{find_table, parse_name};
 use crate::messages::message;
+use crate::views::allocations::{level_of, type_of};
 use crate::views::{Column, big, col, int, null, text, tiny};
 use thawdb_storage::PageId;
 use thawdb_storage::page::describe::{Detail, lines};
-use thawdb_storage::page::{PageType, header};
+use thawdb_storage::page::header;
 use thawdb_tsql::ast::Dbcc;
 use thawdb_types::SqlType::{BigInt, Int, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
@@ -84,36 +85,22 @@ pub(super) fn index_pages(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) ->
     let table = find_table(interpreter.session, &parsed)?.ok_or_else(|| message(2501, &[&name]))?;
     let mut rows = Vec::new();
     for index in table.indexes.iter().filter(|index| wanted < 0 || wanted == i64::from(index.id.0)) {
-        let pages = open.storage.pages_of_tree(index.tree);
-        let mut iam = None;
-        for (id, bytes) in pages.map_err(|error| Failure::run(interpreter.session.storage_failure(open.id, error)))? {
-            let of = header::page_type(&bytes);
-            let own_iam = if of == Some(PageType::Iam) { None } else { iam };
-            if of == Some(PageType::Iam) {
-                iam = Some(id);
-            }
+        let failed = |error| Failure::run(interpreter.session.storage_failure(open.id, error));
+        for page in open.storage.pages_of_tree(index.tree).map_err(failed)?.iter().filter(|page| page.is_used) {
+            let bytes = open.storage.store().read(page.page).map_err(failed)?;
             let (left, right) = (header::left(&bytes), header::right(&bytes));
-            // SQL Server's numbers: 1 data, 2 index, 3 large values, 10 IAM.
-            let shown = match of {
-                Some(PageType::Leaf) if index.id.0 <= 1 => 1,
-                Some(PageType::Leaf | PageType::Inner) => 2,
-                Some(PageType::Large) => 3,
-                _ => bytes[5],
-            };
-            let level = if matches!(of, Some(PageType::Leaf | PageType::Inner)) { tiny(header::level(&bytes)) } else { Scalar::Null };
-            let chain = if of == Some(PageType::Large) { "LOB data" } else { "In-row data" };
             rows.push(vec![
-                file_id(id),
-                page_id(id),
-                own_iam.map_or(Scalar::Null, file_id),
-                own_iam.map_or(Scalar::Null, page_id),
+                file_id(page.page),
+                page_id(page.page),
+                page.map.map_or(Scalar::Null, file_id),
+                page.map.map_or(Scalar::Null, page_id),
                 int(table.id.0),
                 int(index.id.0),
                 int(1),
                 big(index.tree.0),
-                text(chain),
-                tiny(shown),
-                level,
+                text(if page.is_large { "LOB data" } else { "In-row data" }),
+                tiny(type_of(index, &bytes).0),
+                level_of(&bytes),
                 file_id(right),
                 page_id(right),
                 file_id(left),

@@ -183,6 +183,9 @@ pub(crate) fn drop_database(interpreter: &mut Interpreter<'_, '_>, name: &Object
     }
     let name = &name.name.text;
     let Some(open) = session.engine.database_named(name) else {
+        if session.engine.remove_unopened(name)? {
+            return Ok(());
+        }
         return if if_exists { Ok(()) } else { Err(message(3701, &[&"drop", &"database", name]).with_state(1).into()) };
     };
     if open.id.0 <= LAST_SYSTEM_DATABASE {

@@ -34,7 +34,7 @@ pub(crate) fn database_of(session: &SessionState, name: &ObjectName) -> Result<A
     }
     match &name.database {
         None => Ok(session.database.clone()),
-        Some(database) => session.engine.database_named(&database.text).ok_or_else(|| message(911, &[&database.text])),
+        Some(database) => session.engine.usable_database(&database.text)?.ok_or_else(|| message(911, &[&database.text])),
     }
 }
 

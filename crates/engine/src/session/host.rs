@@ -45,8 +45,8 @@ impl SessionInfo for SessionState {
         self.tables(database)
     }
 
-    fn database_id(&self, name: &str) -> Option<DatabaseId> {
-        self.engine.database_named(name).map(|open| open.id)
+    fn database_id(&self, name: &str) -> Result<Option<DatabaseId>, SqlError> {
+        Ok(self.engine.usable_database(name)?.map(|open| open.id))
     }
 
     fn function(&self, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
@@ -145,6 +145,12 @@ impl StatementHost for SessionState {
 
     fn memory_account(&self) -> Option<Arc<thawdb_storage::memory::MemoryAccount>> {
         Some(self.engine.storage.memory().clone())
+    }
+
+    fn worker_budget(&self) -> Option<Arc<thawdb_query::workers::WorkerBudget>> {
+        // A plan that was made elsewhere may be run here.
+        let alone = self.in_function > 0 || self.in_trigger();
+        (!alone).then(|| self.engine.workers.clone())
     }
 
     fn temp_folder(&self) -> std::path::PathBuf {

@@ -137,17 +137,22 @@ fn databases(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
         let log = session.storage_of(id).ok()?.storage.store().log().cloned()?;
         Some(log.holdup())
     };
-    Ok(records(session).iter().map(|(record, open)| row(record, *open, holdup(record.id))).collect())
+    let state = |record: &DatabaseRecord, is_open: bool| match session.engine.unopened(record.id.0) {
+        Some(why) if !is_open => why.state(),
+        _ if is_open => (0, "ONLINE"),
+        // Between the record and the files: CREATE DATABASE or DROP DATABASE is at it.
+        _ => (1, "RESTORING"),
+    };
+    Ok(records(session).iter().map(|(record, open)| row(record, state(record, *open), holdup(record.id))).collect())
 }
 
-fn row(record: &DatabaseRecord, open: bool, holdup: Option<LogHoldup>) -> Vec<Scalar> {
+fn row(record: &DatabaseRecord, (state, state_name): (u8, &str), holdup: Option<LogHoldup>) -> Vec<Scalar> {
     let on = |name: &str, default: bool| bit(record.properties.get(name).map_or(default, |value| value == "ON"));
     let no = || bit(false);
     let allows_snapshot = record.id.0 < 5 || record.properties.get("ALLOW_SNAPSHOT_ISOLATION").is_some_and(|value| value == "ON");
     let (model, model_name) = recovery(record);
     let level = record.properties.get("COMPATIBILITY_LEVEL").and_then(|level| level.parse().ok()).unwrap_or(160);
     let target = crate::ddl::alter_database::target_recovery_s(record);
-    let (state, state_name) = if open { (0, "ONLINE") } else { (4, "SUSPECT") };
     let mut row = vec![
         text(record.name.clone()),
         int(record.id.0),
@@ -221,7 +226,7 @@ mod tests {
             properties: Default::default(),
             owner_sid: vec![1],
         };
-        let row = row(&record, true, None);
+        let row = row(&record, (0, "ONLINE"), None);
         assert_eq!(row.len(), COLUMNS.len());
         for (value, column) in row.iter().zip(COLUMNS) {
             let fits = match value {

@@ -28,7 +28,8 @@ impl std::fmt::Debug for Function {
 }
 
 fn all() -> impl Iterator<Item = &'static Function> {
-    let groups: [&'static [Function]; 3] = [super::log::FUNCTIONS, super::files::FUNCTIONS, super::plans::FUNCTIONS];
+    let groups: [&'static [Function]; 4] =
+        [super::log::FUNCTIONS, super::files::FUNCTIONS, super::plans::FUNCTIONS, super::allocations::FUNCTIONS];
     groups.into_iter().flatten()
 }
 

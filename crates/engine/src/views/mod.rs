@@ -9,6 +9,7 @@
 //!
 //! Numbers of the views are negative, as SQL Server's are, and rise with their place in [`ALL`]: they are not stored.
 
+pub(crate) mod allocations;
 pub(crate) mod columns;
 pub(crate) mod constraints;
 pub(crate) mod databases;

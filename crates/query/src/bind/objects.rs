@@ -28,7 +28,7 @@ impl Binder<'_> {
         let session = self.cx.session();
         match &name.database {
             None => Ok(self.home.as_ref().map_or_else(|| session.database(), |(home, _)| *home)),
-            Some(database) => session.database_id(&database.text).ok_or_else(|| error(208, &[&shown_object(name)], self.statement)),
+            Some(database) => session.database_id(&database.text)?.ok_or_else(|| error(208, &[&shown_object(name)], self.statement)),
         }
     }
 

@@ -4,6 +4,13 @@
 //! the whole queue, writes and syncs it with the lock let go, and wakes everybody. Who finds a flush under way waits
 //! for it; its own group then usually rides with the next. A lone committer never pays for a thread switch, and many
 //! share one sync (the piggybacked group commit of DeWitt et al., SIGMOD 1984).
+//!
+//! ```text
+//!   flusher:   append lock ─ seal ─ let go ─ write, sync ─ append lock, durable ─ let go ─► wakes the next flusher, then all of its own
+//!   committer: append lock ─ gate of its flush ─ append lock let go ─ sleeps at the gate ─► durable? done, the append lock not asked for
+//! ```
+//! Invariant: a committer takes its gate while it holds the append lock under which it saw what it waits for, and a waker
+//! takes the gate after it has changed that: so no wake-up is lost ([`Committers`]).
 
 use crate::error::StorageError;
 use crate::ids::Lsn;
@@ -12,11 +19,43 @@ use crate::log::{FLUSHED_BYTES, FLUSHES, Item, Log, MasterRecord, OPAQUE_BYTES_M
 use std::sync::atomic::Ordering;
 use thawdb_device::file::SECTOR_BYTES;
 use thawdb_device::{AlignedBuf, WriteRequest};
-use thawdb_observe::sync::MutexGuard;
+use thawdb_observe::sync::{Condvar, LockClass, Mutex, MutexGuard};
 use thawdb_observe::wait::{self, WaitKind};
 
 /// Bytes written at once to a part of the file that was never written: some hundred small commits, a write of 0.1 ms.
 const AHEAD_BYTES: u64 = 256 * 1024;
+
+static COMMITTERS: LockClass = LockClass::new("LOG_COMMITTERS", 5);
+
+/// Those who wait for one flush. Apart from the append lock, because many wake at once: with a condition under that lock they
+/// queued for it one behind the other, and appenders and the next flusher behind them.
+pub(super) struct Committers {
+    gate: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Committers {
+    pub(super) fn new() -> Self {
+        Self { gate: Mutex::new(&COMMITTERS, ()), woken: Condvar::new() }
+    }
+
+    /// Sleeps until woken, or somebody else's wake-up; the append lock is let go meanwhile, and not taken again.
+    fn wait(&self, state: MutexGuard<'_, State>) {
+        let mut gate = self.gate.lock();
+        drop(state);
+        self.woken.wait(&mut gate);
+    }
+
+    pub(super) fn wake_all(&self) {
+        drop(self.gate.lock());
+        self.woken.notify_all();
+    }
+
+    fn wake_one(&self) {
+        drop(self.gate.lock());
+        self.woken.notify_one();
+    }
+}
 
 impl Log {
     /// Returns when everything before `upto` is on stable storage; at once if it is.
@@ -25,17 +64,21 @@ impl Log {
             return Ok(());
         }
         let _waiting = wait::enter(WaitKind::WriteLog);
-        let mut state = self.state.lock();
-        assert!(upto <= state.building.end(), "{upto:?} has been appended");
         while self.durable() < upto {
             self.check_poison()?;
+            let state = self.state.lock();
+            assert!(upto <= state.building.end(), "{upto:?} has been appended");
+            // Asked again under the lock: neither changes while somebody who has not flushed holds it.
+            if self.durable() >= upto || self.is_poisoned() {
+                continue;
+            }
             if state.flushing {
                 // Woken by the end of the flush that has the record, and by no other: with one condition for all, every
                 // flush woke every committer, half of them in vain.
                 let later = usize::from(state.flush_end < upto);
-                self.committers[(state.flush_number + later) % 2].wait(&mut state);
+                self.committers[(state.flush_number + later) % 2].wait(state);
             } else {
-                state = self.flush_step(state)?;
+                drop(self.flush_step(state)?);
             }
         }
         Ok(())
@@ -48,12 +91,16 @@ impl Log {
         state.flush_end = flush_end;
     }
 
-    /// Wakes those whom the flush has made durable, and one who flushes next.
-    pub(super) fn end_flush(&self, state: &mut State) {
+    /// Wakes one who flushes next, and then those whom the flush has made durable: the disk is idle until the first of
+    /// them runs. The append lock is let go meanwhile.
+    pub(super) fn end_flush<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         state.flushing = false;
+        let number = state.flush_number;
+        drop(state);
+        self.committers[(number + 1) % 2].wake_one();
+        self.committers[number % 2].wake_all();
         self.progress.notify_all();
-        self.committers[state.flush_number % 2].notify_all();
-        self.committers[(state.flush_number + 1) % 2].notify_one();
+        self.state.lock()
     }
 
     /// Flushes what there is now, or waits for the flush under way.
@@ -83,8 +130,7 @@ impl Log {
         self.durable.store(upto.0, Ordering::Release);
         FLUSHES.increment();
         FLUSHED_BYTES.add(taken_bytes);
-        self.end_flush(&mut state);
-        Ok(state)
+        Ok(self.end_flush(state))
     }
 
     /// Writes in order and syncs. An activation waits for all before it (L2).
@@ -217,7 +263,7 @@ impl Log {
             return Err(error);
         }
         state.master = master;
-        self.end_flush(&mut state);
+        drop(self.end_flush(state));
         Ok(())
     }
 

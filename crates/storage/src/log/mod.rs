@@ -47,6 +47,7 @@ pub use size::{VlfInfo, VlfStatus};
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use append::BlockBuilder;
+use flush::Committers;
 use ring::Ring;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -132,7 +133,7 @@ pub struct Log {
     progress: Condvar,
     /// Committers, by the number of the flush that makes them durable: even and odd ones. Only two can be waited for,
     /// the one under way and the next.
-    committers: [Condvar; 2],
+    committers: [Committers; 2],
 }
 
 /// What the append lock guards.
@@ -327,8 +328,9 @@ impl Log {
     fn poison(&self, mut state: MutexGuard<'_, State>) {
         self.poisoned.store(true, Ordering::Release);
         state.flushing = false;
+        drop(state);
         self.progress.notify_all();
-        self.committers.iter().for_each(Condvar::notify_all);
+        self.committers.iter().for_each(Committers::wake_all);
     }
 }
 

@@ -16,6 +16,7 @@
 use crate::error::StorageError;
 use crate::ids::Lsn;
 use crate::log::append::BlockBuilder;
+use crate::log::flush::Committers;
 use crate::log::format::{Activation, MasterRecord, RING_START, Shape, VLF_HEADER_BYTES};
 use crate::log::reader::{BlockWalk, damage};
 use crate::log::ring::{Active, Ring, cut};
@@ -102,7 +103,7 @@ impl Log {
             written_end: AtomicU64::new(0),
             state: Mutex::new(&LOG_APPEND, state),
             progress: Condvar::new(),
-            committers: [Condvar::new(), Condvar::new()],
+            committers: [Committers::new(), Committers::new()],
         })
     }
 

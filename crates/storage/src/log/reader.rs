@@ -74,8 +74,9 @@ impl Log {
 
     /// As [`Self::reader`], reading no block before `start` if that lies in the VLF of `from`.
     pub fn reader_at(self: &Arc<Self>, start: ScanStart, from: Lsn) -> Result<LogReader, StorageError> {
-        if self.durable() == Lsn(0) {
-            return Ok(LogReader { walk: None, from, upto: Lsn(0), record_at: 0 });
+        // The end of a VLF that is full to the last byte lies in none, until the next one is put to use.
+        if self.durable() <= from {
+            return Ok(LogReader { walk: None, from, upto: from, record_at: 0 });
         }
         let vlf = self.holding(from)?;
         let mut walk = BlockWalk::new(self.clone(), vlf);

@@ -254,7 +254,7 @@ impl Log {
             return Err(error);
         }
         others.into_iter().for_each(|piece| state.ring.push_free(piece));
-        self.end_flush(&mut state);
+        drop(self.end_flush(state));
         Ok(())
     }
 

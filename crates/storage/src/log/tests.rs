@@ -91,6 +91,27 @@ fn flushed_groups_are_read_back_by_walk_and_by_lsn() {
 }
 
 #[test]
+fn the_end_of_a_vlf_that_is_full_to_the_last_byte_can_be_read_from() {
+    let world = Simulation::with_seed(11);
+    let log = create(&world, SMALL);
+    let end_of_vlf = append(&log, 0, 100).map(|_| log.state.lock().ring.last().unwrap().end()).unwrap();
+    // Blocks are padded to sectors: small groups flushed one by one end exactly there.
+    let mut end = Lsn(0);
+    while end < end_of_vlf {
+        end = append(&log, 3, 100).unwrap();
+        log.flush(end).unwrap();
+        end = log.durable();
+    }
+    assert_eq!(end, end_of_vlf, "this is about the last byte");
+    assert!(log.state.lock().ring.locate(end).is_none(), "and no VLF begins there yet");
+    assert_eq!(groups(&log, end), []);
+    assert_eq!(log.copy_blocks(end, end, &mut |_, _| panic!("there is none")).unwrap(), 0);
+    let next = append(&log, 6, 100).unwrap();
+    log.flush(next).unwrap();
+    assert_eq!(groups(&log, end), [6]);
+}
+
+#[test]
 fn a_full_log_says_so_and_goes_round_after_truncation() {
     let world = Simulation::with_seed(2);
     let log = create(&world, SMALL);

@@ -102,6 +102,8 @@ struct Frame {
     group_end: AtomicU64,
     /// The last record known that starts the page afresh; 0 if none is known. From there the log alone can make it.
     afresh: AtomicU64,
+    /// Groups that changed the page since it became dirty or was started afresh.
+    changes: AtomicU32,
 }
 
 /// What loading found.
@@ -571,6 +573,7 @@ impl Loading<'_> {
         meta.place.store((u64::from(self.file.number) + 1) << 32 | u64::from(self.page), Ordering::Relaxed);
         meta.referenced.store(true, Ordering::Relaxed);
         meta.afresh.store(0, Ordering::Relaxed);
+        meta.changes.store(0, Ordering::Relaxed);
         let state = match loaded {
             Loaded::Clean => {
                 // Not what the frame's last page left: a mini-transaction that fails makes this page dirty as it is.
@@ -658,6 +661,7 @@ impl PageWrite<'_> {
         let was_clean = meta.state.load(Ordering::Acquire) & DIRTY == 0;
         if was_clean {
             meta.recovery.store(recovery.0, Ordering::Relaxed);
+            meta.changes.store(0, Ordering::Relaxed);
         }
         // Release: who sees the page dirty sees since when.
         meta.state.fetch_or(DIRTY, Ordering::AcqRel);
@@ -669,9 +673,22 @@ impl PageWrite<'_> {
         assert!(self.present, "only a dirty page has a group");
         let meta = self.pool.meta(self.frame);
         meta.group_end.store(end.0, Ordering::Relaxed);
-        if let Some(lsn) = afresh {
-            meta.afresh.store(lsn.0, Ordering::Relaxed);
+        match afresh {
+            Some(lsn) => {
+                meta.afresh.store(lsn.0, Ordering::Relaxed);
+                meta.changes.store(0, Ordering::Relaxed);
+            }
+            // The exclusive latch is held: nobody else counts.
+            None => meta.changes.store(meta.changes.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed),
         }
+    }
+
+    /// How many groups, over how many bytes of a log that ends at `end`, redo of the page would go back: to where the page
+    /// became dirty or was started afresh.
+    pub fn chain(&self, end: Lsn) -> (u32, u64) {
+        let meta = self.pool.meta(self.frame);
+        let start = meta.recovery.load(Ordering::Relaxed).max(meta.afresh.load(Ordering::Relaxed));
+        (meta.changes.load(Ordering::Relaxed), end.0.saturating_sub(start))
     }
 
     /// Whether the page had content in the pool; if not, its bytes are zero and it vanishes unless marked dirty.

@@ -59,6 +59,11 @@ impl FreeFrames {
         Some(frame)
     }
 
+    /// Whether so many serve, of `all`, and the others hold no page and no memory.
+    fn is_settled(&self, serving: u32, all: u32) -> bool {
+        self.serving == serving && self.retired.len() == (all - serving) as usize
+    }
+
     /// Changes how many serve. Returns free frames that do so no longer.
     fn set_serving(&mut self, serving: u32) -> Vec<u32> {
         self.serving = serving;
@@ -104,9 +109,15 @@ impl Pool {
     /// Serves with `frames` frames from now on.
     pub(super) fn serve(&self, frames: usize) {
         let frames = u32::try_from(frames.clamp(FRAMES_MIN, self.frames.len())).expect("28 bits");
-        let gone = self.free.lock().set_serving(frames);
-        self.retire(gone);
         let all = u32::try_from(self.frames.len()).expect("28 bits");
+        let mut free = self.free.lock();
+        // Asked at every turn of the background: going through the free frames then would cost what the machine's size makes of it.
+        if free.is_settled(frames, all) {
+            return;
+        }
+        let gone = free.set_serving(frames);
+        drop(free);
+        self.retire(gone);
         for turn in 0..TURNS {
             let (mut emptied, mut left) = (Vec::new(), false);
             // Once nothing can be freed below, what is left waits for the next turn.
@@ -180,6 +191,7 @@ impl Pool {
         {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+        new.changes.store(old.changes.load(Ordering::Relaxed), Ordering::Relaxed);
         new.referenced.store(old.referenced.load(Ordering::Relaxed), Ordering::Relaxed);
         let state = old.state.load(Ordering::Acquire);
         assert!(state == CLEAN || state == DIRTY, "a page that is being written stays");
@@ -255,6 +267,7 @@ mod tests {
         assert_eq!(pool.frame_count(), FRAMES_MIN);
         {
             let free = pool.free.lock();
+            assert!(free.is_settled(FRAMES_MIN as u32, all as u32) && !free.is_settled(all as u32, all as u32));
             assert_eq!(free.retired.len(), all - FRAMES_MIN, "every frame beyond is out of service");
             assert!(free.free.iter().all(|frame| (*frame as usize) < FRAMES_MIN));
         }
@@ -289,7 +302,10 @@ mod tests {
         pool.serve(FRAMES_MIN);
         assert_eq!(held[..4], last.to_le_bytes());
         assert_eq!(retired(&pool), all - FRAMES_MIN - 1);
+        assert!(!pool.free.lock().is_settled(FRAMES_MIN as u32, all as u32), "the next turn tries again");
         drop(held);
+        pool.serve(FRAMES_MIN);
+        assert!(pool.free.lock().is_settled(FRAMES_MIN as u32, all as u32));
         pool.forget(&file);
         assert_eq!((retired(&pool), pool.free_count()), (all - FRAMES_MIN, FRAMES_MIN));
     }

@@ -151,6 +151,12 @@ impl Store {
         Ok(Chain { records, afresh })
     }
 
+    /// Records that redo of a page from nothing would apply.
+    #[cfg(test)]
+    pub(super) fn chain_length(&self, page: PageId, newest: Lsn) -> Result<usize, StorageError> {
+        self.chain(page, newest, Lsn(0)).map(|chain| chain.records.len())
+    }
+
     /// Makes a wrong page right, if something whole of it is left and the log still holds all that came after: the old page
     /// whose newer version was lost, the copy in the doublewrite region, or a record that starts it afresh.
     fn repair(&self, page: PageId, wrong: StorageError, bytes: &mut PageBytes) -> Result<Loaded, StorageError> {

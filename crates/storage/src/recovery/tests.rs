@@ -97,11 +97,11 @@ fn file(name: &str, kind: FileKind, size_bytes: u64, growth_bytes: u64) -> FileS
     FileSpec { name: name.into(), path: format!("/{name}").into(), kind, size_bytes, size_bytes_max: Some(64 * MIB), growth_bytes }
 }
 
-fn spec() -> DatabaseSpec {
+fn spec(log_bytes: u64) -> DatabaseSpec {
     let files = vec![
         file("data", FileKind::Rows { filegroup: 1 }, 2 * MIB, MIB),
         file("more", FileKind::Rows { filegroup: 1 }, 2 * MIB, MIB),
-        file("log", FileKind::Log, LOG_BYTES, 0),
+        file("log", FileKind::Log, log_bytes, 0),
     ];
     DatabaseSpec { name: "crash".into(), files, temporary: false }
 }
@@ -118,8 +118,12 @@ struct Run {
 
 impl Run {
     fn new(seed: u64, tear_bytes: usize) -> Self {
+        Self::with_log(seed, tear_bytes, LOG_BYTES)
+    }
+
+    fn with_log(seed: u64, tear_bytes: usize, log_bytes: u64) -> Self {
         let simulation = Simulation::new(SimOptions { tear_bytes, ..SimOptions::new(seed) });
-        let store = Store::create(&Pool::new(POOL_BYTES), &simulation.env(), 5, &spec()).expect("creates");
+        let store = Store::create(&Pool::new(POOL_BYTES), &simulation.env(), 5, &spec(log_bytes)).expect("creates");
         let mut mini = Mini::begin(&store, TxnId(1));
         let unit = mini.create_unit(UnitSpec { tree: TreeId(7), object_id: 1, index_id: 1, filegroup: 1 }).expect("creates");
         mini.patch_boot(0, &[unit.0.page.to_le_bytes()[0], unit.0.file as u8]).expect("patches");
@@ -333,6 +337,32 @@ fn make(run: &Run) -> PageId {
     let page = mini.id(handle);
     mini.commit().expect("commits");
     page
+}
+
+/// A page that is changed again and again between others, and never written, is in the log whole now and then: the first who
+/// touches it after a crash need not go through all of the log.
+#[test]
+fn the_chain_of_a_page_that_is_changed_for_ever_stays_short() {
+    let mut run = Run::with_log(11, 4096, 64 * MIB);
+    let (hot, other) = (make(&run), make(&run));
+    let mut end = Lsn(0);
+    for round in 0..1500_u32 {
+        put(&run.store, other, 0, &[round as u8; 4000]);
+        put(&run.store, other, 1, &[round as u8; 3000]);
+        end = put(&run.store, hot, round % 50, &round.to_le_bytes());
+    }
+    assert!(end > Lsn(10 * MIB), "the log is much longer than what a chain may lie in");
+    run.store.flush_log(end).expect("flushes");
+    let newest = header::lsn(&run.store.read(hot).expect("reads"));
+    run.recover();
+    let missing = run.store.pending.get(hot).expect("was never written");
+    assert_eq!(missing.newest, newest);
+    let length = run.store.chain_length(hot, newest).expect("reads the log");
+    assert!((1..800).contains(&length), "{length} records");
+    let bytes = run.store.read(hot).expect("redone");
+    let rows: Vec<u32> =
+        (0..50).map(|slot| u32::from_le_bytes(*Slotted(&bytes).entry(slot).payload.first_chunk().expect("four"))).collect();
+    assert_eq!(rows, (1450..1500).collect::<Vec<_>>());
 }
 
 /// Fills the log with changes of `page` until it no longer holds what is there now.

@@ -46,7 +46,7 @@ fn take(scan: &mut Scan, blocks: usize, into: &mut Vec<(Vec<u8>, Vec<u8>)>) -> b
 fn leaves_are_filled_while_scans_go_both_ways() {
     let world = World::new("compaction");
     let (tree, rows) = fragmented(&world);
-    let leaves = || world.database.pages_of_tree(tree).unwrap().len();
+    let leaves = || world.used_pages(tree).len();
     let before = leaves();
     let view = world.database.read_view(None);
     let mut forward = view.scan(tree, KeyRange::ALL, ScanDirection::Forward).unwrap();
@@ -97,7 +97,7 @@ fn a_fill_percentage_is_kept_to_and_small_trees_are_left_alone() {
         loop {
             from = world.database.compact_leaves(tree, from.as_deref(), percent).unwrap();
             if from.is_none() {
-                return world.database.pages_of_tree(tree).unwrap().len();
+                return world.used_pages(tree).len();
             }
         }
     };

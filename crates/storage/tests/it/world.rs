@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use thawdb_storage::{Database, DatabaseSpec, FileKind, FileSpec, Storage, StorageConfig, TreeId, TreeSpec, Txn};
+use thawdb_storage::{Database, DatabaseSpec, FileKind, FileSpec, PageId, Storage, StorageConfig, TreeId, TreeSpec, Txn};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -58,6 +58,12 @@ impl World {
 
     pub fn open(&mut self) {
         self.database.0 = Some(self.storage.open_database(&self.folder.join("test.mdf")).unwrap());
+    }
+
+    /// The pages that a tree's maps say are in use.
+    pub fn used_pages(&self, tree: TreeId) -> Vec<PageId> {
+        let all = self.database.pages_of_tree(tree).unwrap();
+        all.into_iter().filter_map(|page| page.is_used.then_some(page.page)).collect()
     }
 
     pub fn tree(&self) -> TreeId {

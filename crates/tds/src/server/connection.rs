@@ -279,6 +279,8 @@ impl Connection {
         let (peer, line, shared) = (self.peer.clone(), self.line.clone(), self.shared.clone());
         self.peer.transport.leave_reactor();
         line.begin();
+        let number = shared.roll.add(line.clone());
+        shared.tick_wanted.notify_one();
         // Relaxed, all three: they are hints to workers that could leave.
         shared.crowd.queued.fetch_add(1, Ordering::Relaxed);
         let worker = tokio::task::spawn_blocking(move || {
@@ -290,26 +292,23 @@ impl Connection {
             shared.crowd.working.fetch_sub(1, Ordering::Relaxed);
             (session, leaving)
         });
-        self.wait(worker).await
+        let outcome = self.wait(worker).await;
+        self.shared.roll.remove(number);
+        outcome
     }
 
     /// Waits for a worker that reads for itself; once a request of its runs for more than a tick, watches it.
     async fn wait(&mut self, mut worker: Worker) -> Result<(), Closed> {
-        let mut ticks = self.shared.ticks.subscribe();
-        self.shared.tick_wanted.notify_one();
-        let mut before = None;
         loop {
             tokio::select! {
                 biased;
                 done = &mut worker => return self.take_back(done?, None).await,
-                // The server holds the sender as long as connections live.
-                _ = ticks.changed() => {}
+                () = self.line.overdue.notified() => {}
             }
-            let now = self.line.running();
-            if now.is_some() && now == before && self.line.watch() {
+            // It may have ended since; then it was another one's turn, or nobody's.
+            if self.line.watch() {
                 return self.watch(worker, None).await;
             }
-            before = now;
         }
     }
 

@@ -78,19 +78,18 @@ pub(crate) struct Shared {
     pub(crate) encryption: Encryption,
     pub(crate) tls: tls::TlsConfigs,
     pub(crate) crowd: Crowd,
-    /// Ticks while workers are at connections.
-    pub(crate) ticks: watch::Sender<()>,
+    /// The connections that workers are at.
+    pub(crate) roll: line::Roll,
     /// A worker has gone to a connection.
     pub(crate) tick_wanted: Notify,
 }
 
-/// Ticks as long as somebody listens, and sleeps while nobody does.
+/// Looks for long requests as long as workers are at connections, and sleeps while none is.
 async fn tick(shared: Arc<Shared>) {
     loop {
         shared.tick_wanted.notified().await;
-        while shared.ticks.receiver_count() > 0 {
+        while shared.roll.look() {
             tokio::time::sleep(TICK).await;
-            shared.ticks.send_replace(());
         }
     }
 }
@@ -125,7 +124,7 @@ impl Server {
             encryption: config.encryption,
             tls,
             crowd: Crowd::new(config.worker_count_max),
-            ticks: watch::channel(()).0,
+            roll: line::Roll::new(),
             tick_wanted: Notify::new(),
         });
         Ok(Self { runtime, listener, shared, stop: watch::channel(false).0 })

@@ -1,9 +1,9 @@
 //! A worker at a connection: answers a request, then waits for the next one for a while.
 //!
 //! How it waits: first by looking again and again for [`SPIN_US`], giving way to every other thread that can run, if its
-//! looking has paid lately and no other worker looks; a core that has gone idle takes longer to wake than that. Then in
-//! poll(2). A worker leaves when nothing has come for [`STAY`], when others wait for a worker ([`Crowd`]), or when the
-//! server stops.
+//! looking has paid lately, no other worker looks and cores are idle ([`Crowd::leaves_cores_idle`]); a core that has gone
+//! idle takes longer to wake than that. Then in poll(2). A worker leaves when nothing has come for [`STAY`], when others
+//! wait for a worker ([`Crowd`]), or when the server stops.
 //!
 //! Failure: a connection that breaks or speaks nonsense is closed by the task, which is told.
 
@@ -36,13 +36,22 @@ pub(crate) struct Crowd {
     pub(crate) queued: AtomicUsize,
     /// Whether a worker spins: one at a time, for a second would only take the first one's client's core.
     spinning: AtomicBool,
+    /// Cores of the machine.
+    cores: usize,
     pub(crate) stopping: AtomicBool,
 }
 
 impl Crowd {
     pub(crate) fn new(worker_count_max: usize) -> Self {
         let (working, queued) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { worker_count_max, working, queued, spinning: AtomicBool::new(false), stopping: AtomicBool::new(false) }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { worker_count_max, working, queued, spinning: AtomicBool::new(false), cores, stopping: AtomicBool::new(false) }
+    }
+
+    /// Whether each connection with a worker has a core for it and one for its client. Where threads wait for cores a spin
+    /// takes one from them, and Linux (6.18) makes who gives way in a spin wait a whole slice, milliseconds, for its next turn.
+    fn leaves_cores_idle(&self) -> bool {
+        self.working.load(Ordering::Relaxed) * 2 <= self.cores
     }
 
     /// Whether a worker without a request has to go. Relaxed: a late answer is an answer.
@@ -159,7 +168,7 @@ impl Post<'_> {
             return Ok(false);
         }
         // Relaxed: the flag guards nothing but a habit.
-        if self.crowd.spinning.swap(true, Ordering::Relaxed) {
+        if !self.crowd.leaves_cores_idle() || self.crowd.spinning.swap(true, Ordering::Relaxed) {
             return Ok(false);
         }
         let begun = Instant::now();

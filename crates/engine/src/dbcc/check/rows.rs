@@ -7,12 +7,14 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
-use crate::storage_error::{cancelled, key_text};
+use crate::rows::display;
+use crate::storage_error::{cancelled, decode_index_key};
 use std::sync::Arc;
-use thawdb_catalog::{IndexDef, TableDef};
+use thawdb_catalog::{IndexDef, TableDef, TreeLayout};
 use thawdb_maintain::{BuildError, ColumnFinding, IndexFinding, TableCheck, check_indexes};
 use thawdb_storage::locks::LockMode;
 use thawdb_storage::{PageId, StorageError};
+use thawdb_types::Scalar;
 
 /// Checks values and indexes, unless only pages are asked for or the pages are not sound (`sound`): SQL Server too compares
 /// no index with rows it could not read.
@@ -77,21 +79,37 @@ fn tell_value(interpreter: &mut Interpreter<'_, '_>, open: &OpenDatabase, table:
     report.error(interpreter, told, place);
 }
 
+/// `a = 1 and b = 'x'`: the values of an index's own key columns at the start of `key`; of a heap the name of what it has.
+fn key_values(table: &TableDef, index: &IndexDef, key: &[u8]) -> String {
+    let columns = index.keys.iter().map(|part| &table.columns[part.column_index]);
+    let values = decode_index_key(table, index, key);
+    let shown: Vec<String> = columns
+        .zip(values)
+        .map(|(column, (value, sql_type))| match value {
+            Scalar::Null => format!("{} = NULL", column.name),
+            Scalar::Text(text) => format!("{} = '{text}'", column.name),
+            _ => format!("{} = {}", column.name, display(&value, &sql_type)),
+        })
+        .collect();
+    if shown.is_empty() { "HEAP RID".into() } else { shown.join(" and ") }
+}
+
 /// 8951 and 8955 for a row without its entry, 8952 and 8956 for an entry without its row.
 fn tell_indexes(interpreter: &mut Interpreter<'_, '_>, open: &OpenDatabase, table: &TableDef, check: &TableCheck, report: &mut Report) {
-    for (index, found) in table.indexes.iter().skip(1).zip(&check.indexes) {
-        let name = index.name.as_deref().unwrap_or("");
+    for ((at, index), found) in table.indexes.iter().enumerate().skip(1).zip(&check.indexes) {
+        let (name, layout) = (index.name.as_deref().unwrap_or(""), TreeLayout::new(table, at));
         for finding in &found.findings {
             let (IndexFinding::Missing(key) | IndexFinding::Extra(key)) = finding;
-            let values = key_text(table, index, key);
+            let row_key = layout.row_key(key).unwrap_or_default();
+            let (values, row) = (key_values(table, index, key), key_values(table, table.rows(), row_key));
+            let in_index = Place { object: table.id.0, index: index.id.0, tree: index.tree.0, ..Place::default() };
             let (number, detail, place) = match finding {
                 IndexFinding::Missing(_) => {
-                    let place = Place { object: table.id.0, index: index.id.0, tree: index.tree.0, ..Place::default() };
-                    (8951, message(8955, &[&0, &0, &0, &table.rows().name.as_deref().unwrap_or("HEAP RID"), &values]), place)
+                    let Place { page, slot, .. } = place_of(open, table, table.rows(), row_key);
+                    (8951, message(8955, &[&page.file, &page.page, &slot, &row, &values]), in_index)
                 }
                 IndexFinding::Extra(_) => {
                     let place = place_of(open, table, index, key);
-                    let row = table.rows().name.as_deref().unwrap_or("HEAP RID");
                     (8952, message(8956, &[&place.page.file, &place.page.page, &place.slot, &values, &row]), place)
                 }
             };

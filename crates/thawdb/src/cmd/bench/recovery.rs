@@ -6,7 +6,8 @@
 //! parent  BEGIN TRAN, UPDATE of every row ─► ROLLBACK, beside a session that commits: its longest wait before and during
 //! ```
 //! TARGET_RECOVERY_TIME = 0 keeps the pages of the open transaction from being written for recovery's sake, so that what it
-//! logged is there to be redone; `log MiB` says how much that was. Throughput is a point SELECT and a durable UPDATE of a
+//! logged is there to be redone; `log MiB` says how much that was. `--log` asks for so much at the least: every row is changed
+//! and committed again and again before the transaction begins. Throughput is a point SELECT and a durable UPDATE of a
 //! random row in turn, in one session. Failure: a row with another's value ends the command.
 
 use crate::args::{BenchArguments, BenchRecoveryWriterArguments};
@@ -29,6 +30,8 @@ const BACK_PART: f64 = 0.9;
 /// What every row says before the open transaction changes it, and what that makes of it.
 const BEFORE: i64 = 2;
 const CHANGED: i64 = 77;
+/// Updates of every row at most that fill the log.
+const FILL_ROUNDS_MAX: usize = 50;
 /// Ids of rows that the measuring session changes: far from each other, so that each is another page.
 const STRIDE: u64 = 7919;
 
@@ -68,6 +71,22 @@ fn log_mib(session: &mut Session) -> Result<i64, Failure> {
     number(session, "SELECT CONVERT(bigint, used_log_space_in_bytes) / 1048576 FROM sys.dm_db_log_space_usage")
 }
 
+/// Changes every row, and commits, until the open transaction's like would make the log `bytes` longer than it was.
+fn fill_log(session: &mut Session, before_mib: i64, bytes: u64) -> Result<(), Failure> {
+    let wanted = i64::try_from(bytes >> 20).unwrap_or(i64::MAX);
+    let (mut logged, mut one) = (0, 0);
+    // A log that is freed meanwhile never gets there.
+    for _ in 0..FILL_ROUNDS_MAX {
+        if logged + one >= wanted {
+            break;
+        }
+        session.execute("UPDATE dbo.Votes SET VoteTypeId = VoteTypeId % 15 + 1")?;
+        let now = log_mib(session)? - before_mib;
+        (logged, one) = (now, one.max(now - logged));
+    }
+    Ok(())
+}
+
 /// The child: everything up to the crash.
 pub fn write(arguments: &BenchRecoveryWriterArguments) -> Result<ExitCode, Failure> {
     let options = Options { memory_bytes_max: arguments.memory, ..Options::default() };
@@ -77,7 +96,8 @@ pub fn write(arguments: &BenchRecoveryWriterArguments) -> Result<ExitCode, Failu
     for setting in ["TARGET_RECOVERY_TIME = 0 SECONDS", "RECOVERY SIMPLE"] {
         session.execute(&format!("ALTER DATABASE [{DATABASE}] SET {setting}"))?;
     }
-    let log_mb = 512 + arguments.rows / 1000 * 2;
+    // Redo begins in the log's file at the latest third: what is asked for must be less.
+    let log_mb = 512 + arguments.rows / 1000 * 2 + 4 * (arguments.log.unwrap_or(0) >> 20);
     session.execute(&format!("ALTER DATABASE [{DATABASE}] MODIFY FILE (NAME = {DATABASE}_log, SIZE = {log_mb}MB, FILEGROWTH = 512MB)"))?;
     load::bulk(&mut session, Votes::new(arguments.rows), |_| {})?;
     session.execute(BESIDE)?;
@@ -88,6 +108,9 @@ pub fn write(arguments: &BenchRecoveryWriterArguments) -> Result<ExitCode, Failu
         baseline = baseline.max(pairs(&mut session, arguments.rows, &mut draw)?);
     }
     let before = log_mib(&mut session)?;
+    if let Some(bytes) = arguments.log {
+        fill_log(&mut session, before, bytes)?;
+    }
     let watch = Stopwatch::start();
     change_all(&mut session)?;
     let seconds = watch.seconds();
@@ -107,11 +130,13 @@ pub fn write(arguments: &BenchRecoveryWriterArguments) -> Result<ExitCode, Failu
 
 /// Runs the child to the point at which everything is open, and kills it there: baseline, seconds, log.
 fn crash(arguments: &BenchArguments, folder: &Path) -> Result<[f64; 3], Failure> {
+    let log = arguments.log.map(|bytes| ["--log".to_owned(), bytes.to_string()]);
     let mut child = Command::new(std::env::current_exe()?)
         .arg("bench-recovery-writer")
         .arg("--data")
         .arg(folder)
         .args(["--rows", &arguments.rows.to_string(), "--memory", &arguments.memory.to_string()])
+        .args(log.iter().flatten())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
