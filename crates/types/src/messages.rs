@@ -710,6 +710,7 @@ catalogue! {
     7411 16 1 SERVER_NOT_CONFIGURED "Server '%.*ls' is not configured for %ls."
     7601 16 3 FULLTEXT_NOT_INDEXED "Cannot use a CONTAINS or FREETEXT predicate on %S_MSG '%.*ls' because it is not full-text indexed."
     7609 17 5 FULLTEXT_NOT_INSTALLED "Full-Text Search is not installed, or a full-text component cannot be loaded."
+    7711 16 1 COMPRESSION_TWICE "The DATA_COMPRESSION option was specified more than once for the table, or for at least one of its partitions if the table is partitioned."
     7729 16 1 INDEX_NOT_PARTITIONED "Cannot specify partition number in the %S_MSG %S_MSG statement as the %S_MSG '%.*ls' is not partitioned."
     7735 16 1 REORGANIZE_NOT_PARTITIONED "Cannot specify partition number in alter %S_MSG statement to rebuild or reorganize a partition of %S_MSG '%.*ls' as %S_MSG is not partitioned."
     7903 16 2 DATA_FILE_SPACE "Table error: The orphaned file \"%.*ls\" was found in the FILESTREAM directory ID %.*ls container ID %d for object ID %d, index ID %d, partition ID %I64d, column ID %d."

@@ -136,7 +136,9 @@ fn check(session: &SessionState, open: &OpenDatabase, table: &TableDef, planned:
     if let Some(column) = stamp {
         return Err(message(10639, &[&"index", &name, &column.name]));
     }
-    let computed = index.keys.iter().map(|key| &table.columns[key.column_index]).find(|column| column.computed.is_some());
+    // Entries end in the key of their row.
+    let every_key = index.keys.iter().chain(&table.rows().keys);
+    let computed = every_key.map(|key| &table.columns[key.column_index]).find(|column| column.computed.is_some());
     if let Some(column) = computed.filter(|_| resumable) {
         return Err(message(10644, &[&"index", &name, &column.name]));
     }
@@ -172,8 +174,9 @@ fn begin(
     let started = this.session.engine.now_datetime();
     let rows_expected = open.counters.rows_at_most(id).unwrap_or(0);
     change_catalog(this.session, open, |catalog, part| {
-        let mut tree = || part.txn.create_tree(spec).map_err(plain_error(open));
-        let (target, side, runs) = (tree()?, tree()?, tree()?);
+        let mut tree = |packs_leaves| part.txn.create_tree_of(spec, packs_leaves).map_err(plain_error(open));
+        let packs_leaves = planned.index.options.compression.packs_leaves();
+        let (target, side, runs) = (tree(packs_leaves)?, tree(false)?, tree(false)?);
         let job = IndexJob {
             table: id,
             index: IndexDef { tree: target, ..planned.index },

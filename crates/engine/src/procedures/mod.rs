@@ -10,6 +10,7 @@
 pub(crate) mod applock;
 pub(crate) mod catalog;
 pub(crate) mod configure;
+pub(crate) mod estimate;
 pub(crate) mod rename;
 pub(crate) mod texts;
 pub(crate) mod trigger_order;
@@ -43,6 +44,8 @@ pub(crate) enum Procedure {
     Rename,
     /// sp_settriggerorder.
     TriggerOrder,
+    /// sp_estimate_data_compression_savings.
+    EstimateCompression,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -95,6 +98,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if bare == "sp_settriggerorder" {
         return Some(Procedure::TriggerOrder);
     }
+    if bare == "sp_estimate_data_compression_savings" {
+        return Some(Procedure::EstimateCompression);
+    }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
@@ -141,6 +147,7 @@ pub(crate) fn call(
         }
         Procedure::Rename => rename::call(session, out, arguments),
         Procedure::TriggerOrder => trigger_order::call(session, arguments),
+        Procedure::EstimateCompression => estimate::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }

@@ -14,6 +14,7 @@
 mod anomalies;
 mod bulk_logging;
 mod calls;
+mod compression;
 mod damage;
 mod engine;
 mod histories;

@@ -7,7 +7,7 @@
 //! In a unique index two entries with one own key are a duplicate only if both live: a row that a writer has deleted or
 //! changed since its chunk was scanned has its entry's end in the side tree.
 
-use super::runs::unusable;
+use super::runs::of_runs;
 use super::{CHUNK_ROWS_MIN, CHUNKS_AT_ONCE, Chunk, Entries, OnlineBuild, chunks_at_once, round_rows};
 use crate::index_build::BuildError;
 use thawdb_storage::page_reads::{count_for_me, page_reads};
@@ -172,13 +172,5 @@ impl OnlineBuild {
             (_, true) => Ok(false),
             _ => Err(self.duplicate(key)?),
         }
-    }
-}
-
-/// A run that is no run is a state that cannot be taken up (10673).
-fn of_runs(error: StorageError) -> BuildError {
-    match error {
-        StorageError::Bug(_) => unusable(),
-        error => error.into(),
     }
 }

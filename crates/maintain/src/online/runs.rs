@@ -213,7 +213,7 @@ impl TreeReader {
         };
         if let Some(block) = scan.next_block()? {
             self.start = Bound::Excluded(block.key(0).to_vec());
-            self.found = Some(decoded(block.value(0))?);
+            self.found = Some(decoded(block.value(0)).map_err(of_runs)?);
         }
         Ok(())
     }
@@ -264,7 +264,10 @@ fn decoded(stored: &[u8]) -> Result<RunBlock, StorageError> {
     }
 }
 
-/// What the client is told of an operation whose runs cannot be read: the state is not what this version writes.
-pub(super) fn unusable() -> BuildError {
-    message(10673, &[]).into()
+/// What the client is told of an error of reading runs: of one that is none, that the state is not what this version writes.
+pub(super) fn of_runs(error: StorageError) -> BuildError {
+    match error {
+        StorageError::Bug(_) => message(10673, &[]).into(),
+        error => error.into(),
+    }
 }

@@ -5,7 +5,7 @@ use crate::check::check_table;
 use crate::index_build::tests::{Place, index, rows, table};
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, IndexDef, TreeLayout};
 use thawdb_device::sim::{CrashPoint, SimOptions, Simulation};
-use thawdb_storage::{DatabaseSpec, FileKind, FileSpec, Row, Storage, StorageConfig, TreeSpec};
+use thawdb_storage::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, Storage, StorageConfig, TreeSpec};
 use thawdb_types::Scalar;
 use thawdb_types::key::encode_key;
 use thawdb_types::row::RowBuffer;
@@ -529,4 +529,35 @@ fn two_threads_make_the_same_index() {
     assert_eq!(place.contents(target).len(), count as usize);
     assert!(place.contents(target) == place.contents(offline));
     assert!(place.database.check().unwrap().is_empty());
+}
+
+/// A run that is none, as another version or a fault could leave it: the operation cannot be taken up, and says so by its number.
+#[test]
+fn a_state_that_is_none_is_refused() {
+    let machine = Machine::new(17, 3_000, index(2, &[(1, false)], &[], false), (8 * MIB, MIB));
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    while !build.job().progress.merging {
+        assert_eq!(build.step(0).unwrap(), Step::More);
+    }
+    let job = build.job().clone();
+    drop(build);
+    let view = machine.database().read_view(None);
+    let mut scan = view.scan(job.runs, KeyRange::ALL, ScanDirection::Forward).unwrap();
+    let keys: Vec<Vec<u8>> =
+        scan.next_block().unwrap().map_or_else(Vec::new, |block| (0..block.len()).map(|at| block.key(at).to_vec()).collect());
+    let mut txn = machine.database().begin();
+    for key in &keys {
+        assert!(txn.update(job.runs, key, Row::inline(b"no block of a run")).unwrap());
+    }
+    txn.commit().unwrap();
+    let begun = OnlineBuild::begin(machine.database(), &machine.definition(), &job, small());
+    let outcome = begun.and_then(|mut build| {
+        loop {
+            match build.step(0) {
+                Ok(Step::More) => {}
+                other => return other,
+            }
+        }
+    });
+    assert!(matches!(&outcome, Err(BuildError::Sql(error)) if error.number == 10673), "{outcome:?}");
 }
