@@ -20,6 +20,7 @@ pub mod locking;
 pub mod optimize;
 pub mod phys;
 pub mod usage;
+pub mod workers;
 
 mod xml;
 

@@ -203,6 +203,7 @@ pub struct BulkAppend {
     hung: bool,
     forced: Forced,
     leaves_hung: u64,
+    logged_bytes: u64,
 }
 
 /// Which batches are forced to the device and not logged.
@@ -283,6 +284,7 @@ impl Txn {
             hung: false,
             forced: if self.database.store.logs_bulk_work_by_extent() { Forced::Long } else { Forced::Never },
             leaves_hung: 0,
+            logged_bytes: 0,
         })
     }
 }
@@ -335,9 +337,19 @@ impl BulkAppend {
         self.forced = Forced::Always;
     }
 
+    /// The tree.
+    pub fn tree(&self) -> TreeId {
+        self.tree
+    }
+
     /// Leaves that are part of the tree.
     pub fn leaves_hung(&self) -> u64 {
         self.leaves_hung
+    }
+
+    /// Bytes of log that the leaves sent so far took.
+    pub fn logged_bytes(&self) -> u64 {
+        self.logged_bytes
     }
 
     /// Appends a row within `txn`, the transaction it was begun in; `key` must be above every key before it, `Duplicate`
@@ -444,6 +456,7 @@ impl BulkAppend {
         };
         match database.store.start_new_pages(ids, buffer, self.me, forced) {
             Ok(batch) => {
+                self.logged_bytes += batch.logged_bytes;
                 let parts = std::mem::take(&mut self.parts);
                 self.flights.push_back(Flight { batch, reserved, after, leaves, parts, me: self.me, place: self.place });
                 Ok(())

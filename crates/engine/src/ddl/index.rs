@@ -252,7 +252,7 @@ pub(crate) fn build_memory_bytes(session: &SessionState) -> usize {
 }
 
 /// Numbers of settings in sys.configurations.
-const MAX_DEGREE_OF_PARALLELISM: i32 = 1539;
+pub(crate) const MAX_DEGREE_OF_PARALLELISM: i32 = 1539;
 const INDEX_CREATE_MEMORY: i32 = 1505;
 
 /// The number the next index of a table gets.

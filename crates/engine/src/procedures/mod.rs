@@ -9,6 +9,7 @@
 
 pub(crate) mod applock;
 pub(crate) mod catalog;
+pub(crate) mod configure;
 pub(crate) mod rename;
 pub(crate) mod texts;
 pub(crate) mod trigger_order;
@@ -122,6 +123,9 @@ pub(crate) fn call(
 ) -> Result<Returned, Failure> {
     match procedure {
         Procedure::Text(text) => texts::call(session, out, text, arguments, guarded),
+        Procedure::Catalog(procedure) if procedure.name == "sp_configure" && configure::gives_value(arguments) => {
+            configure::call(session, out, arguments)
+        }
         Procedure::Catalog(procedure) => {
             let frame = Frame { guarded, procedure: Some(procedure.name.to_owned()), ..Frame::default() };
             let (status, outputs) = run_with_parameters(session, out, procedure.text, procedure.parameters, arguments, frame)?;

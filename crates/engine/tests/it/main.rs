@@ -22,6 +22,7 @@ mod index_stops;
 mod locking;
 mod log_size;
 mod nonsense;
+mod parallel_plans;
 mod point;
 mod resumable;
 mod script;
