@@ -11,7 +11,7 @@ indexes. Counts are checked always; ratios of times only with --times, because a
 
     python acceptance.py --server target/release/thawdb [--rows 300000] [--log 512MB --log 64MB] [--case NAME ...] [--times]
 
-The log's size is for 52,928,720 rows and scaled to the rows there are, but never below 2 MB. One line of figures a case.
+The log's size is for 52,928,720 rows and scaled to the rows there are, but never below 1 MB. One line of figures a case.
 """
 
 import argparse
@@ -134,7 +134,7 @@ class Stage:
 
     def cut_log(self, size):
         """Cuts the log to what `size` is for as many rows as there are; tells its megabytes."""
-        wanted = max(size * self.rows // FULL_ROWS, 2)
+        wanted = max(size * self.rows // FULL_ROWS, 1)
         self.execute("ALTER DATABASE SO MODIFY FILE (NAME = SO_log, FILEGROWTH = 0KB)")
         for _ in range(2):
             self.execute("BACKUP LOG SO TO DISK = 'NUL'", f"DBCC SHRINKFILE (SO_log, {wanted}) WITH NO_INFOMSGS")
