@@ -214,15 +214,14 @@ const DICTIONARY: &[u8] = b"\x02\0\x01\0\x02\0\x02\0\x07\0beoften";
 #[test]
 fn a_dictionary_moves_with_the_prefix_and_stays_while_a_row_needs_it() {
     let mut page = leaf();
-    let packed = |suffix| bytes_of(&Entry { packed: true, ..Entry::plain(suffix, b"\x02\x13gin\x07") });
-    fn insert(slot: u16, bytes: &[u8]) -> PageOp<'_> {
-        PageOp::SlotInsert { slot, bytes }
-    }
-    assert!(apply_both_ways(&mut page, &insert(0, &packed(b"key1"))).is_err(), "there is no dictionary");
+    let packed = |suffix: &[u8]| bytes_of(&Entry { packed: true, ..Entry::plain(suffix, b"\x02\x13gin\x07") });
+    let (first, second) = (packed(b"key1"), bytes_of(&Entry::plain(b"key2", b"as it is")));
+    let insert_first = PageOp::SlotInsert { slot: 0, bytes: &first };
+    assert!(apply_both_ways(&mut page, &insert_first).is_err(), "there is no dictionary");
     assert!(apply_both_ways(&mut page, &PageOp::SetDictionary(&DICTIONARY[..9])).is_err(), "it is none");
     apply_both_ways(&mut page, &PageOp::SetDictionary(DICTIONARY)).expect("an empty leaf takes it");
-    apply_both_ways(&mut page, &insert(0, &packed(b"key1"))).expect("it fits");
-    apply_both_ways(&mut page, &insert(1, &bytes_of(&Entry::plain(b"key2", b"as it is")))).expect("it fits");
+    apply_both_ways(&mut page, &insert_first).expect("it fits");
+    apply_both_ways(&mut page, &PageOp::SlotInsert { slot: 1, bytes: &second }).expect("it fits");
     assert!(apply_both_ways(&mut page, &PageOp::SetDictionary(&[])).is_err(), "a row needs it");
     for prefix in [&b"key"[..], b"k", b"", b"key"] {
         apply_both_ways(&mut page, &PageOp::SetPrefix(prefix)).expect("it fits");

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use thawdb_device::sim::{Fault, FaultRule, Operation, SimOptions, Simulation};
 use thawdb_storage::check::FindingKind;
-use thawdb_storage::page::{PageBytes, PageType, Slotted, checksum, header};
+use thawdb_storage::page::{PAGE_BYTES, PageBytes, PageType, Slotted, checksum, header};
 use thawdb_storage::store::suspect::SuspectEvent;
 use thawdb_storage::{Database, KeyRange, PageId, Row, ScanDirection, StorageError, TreeId};
 
@@ -159,9 +159,14 @@ fn a_packed_row_that_cannot_be_made_whole_is_told() {
     }
     txn.commit().unwrap();
     assert!(world.database.check().unwrap().is_empty());
-    let mut pages = world.used_pages(tree).into_iter().map(|id| (id, *world.database.store().read(id).unwrap()));
-    let has_dictionary = |page: &PageBytes| header::page_type(page) == Some(PageType::Leaf) && header::dictionary_bytes(page) > 0;
-    let (id, mut page) = pages.find(|(_, page)| has_dictionary(page)).expect("leaves are packed");
+    world.close();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(world.folder.join("test.mdf")).unwrap();
+    let has_dictionary = |page: &PageBytes| {
+        header::page_type(page) == Some(PageType::Leaf) && header::tree(page) == tree && header::dictionary_bytes(page) > 0
+    };
+    let mut page = [0; PAGE_BYTES];
+    let packed = (0..1_000_u64).find(|number| file.read_exact_at(&mut page, number * 8192).is_ok() && has_dictionary(&page));
+    let id = PageId { file: 1, page: packed.expect("leaves are packed") as u32 };
     let view = Slotted(&page);
     let slot = (0..view.len()).find(|slot| view.entry(*slot).packed).expect("a packed row");
     let (offset, bytes) = view.place(slot);
@@ -169,9 +174,7 @@ fn a_packed_row_that_cannot_be_made_whole_is_told() {
     // More columns than the row has codes for.
     page[payload_at] = 0x7F;
     checksum::seal(&mut page);
-    let file = std::fs::OpenOptions::new().write(true).open(world.folder.join("test.mdf"));
-    world.close();
-    file.unwrap().write_all_at(&page, u64::from(id.page) * 8192).unwrap();
+    file.write_all_at(&page, u64::from(id.page) * 8192).unwrap();
     world.open();
     let findings = world.database.check().unwrap();
     assert!(findings.iter().any(|finding| finding.kind == FindingKind::Row && finding.page == id), "{findings:?}");
