@@ -9,6 +9,7 @@
 
 pub(crate) mod applock;
 pub(crate) mod catalog;
+pub(crate) mod principals;
 pub(crate) mod rename;
 pub(crate) mod texts;
 pub(crate) mod trigger_order;
@@ -97,7 +98,7 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
-    if let Some(procedure) = catalog::PROCEDURES.iter().find(|procedure| procedure.name == bare) {
+    if let Some(procedure) = catalog::PROCEDURES.iter().chain(principals::PROCEDURES).find(|procedure| procedure.name == bare) {
         return Some(Procedure::Catalog(procedure));
     }
     REFUSED.iter().find(|refused| **refused == bare).map(|refused| Procedure::Refused(refused))
@@ -138,6 +139,10 @@ pub(crate) fn call(
         Procedure::Rename => rename::call(session, out, arguments),
         Procedure::TriggerOrder => trigger_order::call(session, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
+        Procedure::Module(found) if found.object.kind == thawdb_catalog::ObjectKind::Procedure => {
+            session.may_call(&found)?;
+            call_procedure(session, out, &found, arguments, guarded)
+        }
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }
 }
