@@ -38,7 +38,10 @@ pub struct DatabaseRecord {
     pub owner_sid: Vec<u8>,
 }
 
-/// A login of the instance.
+/// Format of logins' records: 1 knew neither roles nor policies.
+const LOGIN_VERSION: u8 = 2;
+
+/// A login or a role of the instance.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LoginRecord {
     /// principal_id.
@@ -59,6 +62,21 @@ pub struct LoginRecord {
     pub created: i64,
     /// Last change, as in `TableDef`.
     pub modified: i64,
+    /// `sys.server_principals.type`: `S` login, `R` role.
+    pub kind: u8,
+    /// The login that owns it, if it is a role.
+    pub owner: i32,
+    /// CHECK_POLICY.
+    pub check_policy: bool,
+    /// CHECK_EXPIRATION.
+    pub check_expiration: bool,
+}
+
+impl LoginRecord {
+    /// Whether it is a role.
+    pub fn is_role(&self) -> bool {
+        self.kind == b'R'
+    }
 }
 
 impl std::fmt::Debug for LoginRecord {
@@ -125,17 +143,75 @@ pub(crate) fn read_database(record: &[u8]) -> Result<DatabaseRecord, RecordError
 }
 
 pub(crate) fn write_login(login: &LoginRecord) -> Vec<u8> {
-    let mut w = Writer::new(RECORD_VERSION);
+    let mut w = Writer::new(LOGIN_VERSION);
     w.i32(login.id).text(&login.name).bytes(&login.sid).optional_text(login.password_hash.as_deref());
     w.text(&login.default_database).text(&login.default_language).flag(login.disabled).i64(login.created).i64(login.modified);
+    w.u8(login.kind).i32(login.owner).flag(login.check_policy).flag(login.check_expiration);
     w.finish()
 }
 
 pub(crate) fn read_login(record: &[u8]) -> Result<LoginRecord, RecordError> {
-    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let mut r = Reader::of_versions(record, 1, LOGIN_VERSION)?;
     let (id, name, sid, password_hash) = (r.i32()?, r.text()?, r.bytes()?.to_vec(), r.optional_text()?);
     let (default_database, default_language) = (r.text()?, r.text()?);
     let (disabled, created, modified) = (r.flag()?, r.i64()?, r.i64()?);
+    let (mut kind, mut owner, mut check_policy, mut check_expiration) = (b'S', 1, false, false);
+    if r.version() > 1 {
+        (kind, owner, check_policy, check_expiration) = (r.u8()?, r.i32()?, r.flag()?, r.flag()?);
+    }
     r.finish()?;
-    Ok(LoginRecord { id, name, sid, password_hash, default_database, default_language, disabled, created, modified })
+    Ok(LoginRecord {
+        id,
+        name,
+        sid,
+        password_hash,
+        default_database,
+        default_language,
+        disabled,
+        created,
+        modified,
+        kind,
+        owner,
+        check_policy,
+        check_expiration,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn login() -> LoginRecord {
+        LoginRecord {
+            id: 260,
+            name: "l".into(),
+            sid: vec![1, 2],
+            password_hash: Some("h".into()),
+            default_database: "master".into(),
+            default_language: "us_english".into(),
+            disabled: true,
+            created: 3,
+            modified: 4,
+            kind: b'S',
+            owner: 1,
+            check_policy: false,
+            check_expiration: false,
+        }
+    }
+
+    #[test]
+    fn a_login_comes_back_and_no_part_of_it_does() {
+        let login = LoginRecord { kind: b'R', owner: 9, check_policy: true, ..login() };
+        let record = write_login(&login);
+        assert_eq!(read_login(&record), Ok(login));
+        (0..record.len()).for_each(|cut| assert!(read_login(&record[..cut]).is_err(), "{cut}"));
+    }
+
+    /// Format 1, as it was written before there were roles and policies.
+    #[test]
+    fn a_login_of_format_1_is_read() {
+        let mut w = Writer::new(1);
+        w.i32(260).text("l").bytes(&[1, 2]).optional_text(Some("h")).text("master").text("us_english").flag(true).i64(3).i64(4);
+        assert_eq!(read_login(&w.finish()), Ok(login()));
+    }
 }

@@ -12,6 +12,7 @@ pub mod layout;
 pub mod module;
 pub mod objects;
 pub mod record;
+pub mod security;
 pub mod sort_row;
 pub mod store;
 
@@ -26,4 +27,5 @@ pub use key_text::key_text;
 pub use layout::{ColumnPlace, TreeLayout};
 pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};
 pub use objects::{CheckDef, ConstraintDef, ConstraintKind, ForeignKeyDef, Properties, ReferentialAction, SchemaDef, UserDef};
+pub use security::{Grant, GrantState, ObjectSecurity, Security};
 pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog, Related};

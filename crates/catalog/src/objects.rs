@@ -125,7 +125,14 @@ pub struct UserDef {
     pub fixed: bool,
     /// Creation, as in `TableDef`.
     pub created: i64,
+    /// Who owns it, if it is a role.
+    pub owner: i32,
 }
+
+/// Format of users' records: 1 had no owner.
+const USER_VERSION: u8 = 2;
+/// dbo, who owns what nobody else does.
+pub(crate) const DBO: i32 = 1;
 
 /// Properties of a database by upper-case name (`RECOVERY` = `FULL`), as ALTER DATABASE SET records them.
 pub type Properties = BTreeMap<String, String>;
@@ -211,21 +218,22 @@ pub(crate) fn read_constraint(record: &[u8]) -> Result<ConstraintDef, RecordErro
 }
 
 pub(crate) fn write_user(user: &UserDef) -> Vec<u8> {
-    let mut w = Writer::new(RECORD_VERSION);
+    let mut w = Writer::new(USER_VERSION);
     w.i32(user.id).text(&user.name).u8(user.kind).flag(user.sid.is_some());
     if let Some(sid) = &user.sid {
         w.bytes(sid);
     }
-    w.optional_text(user.default_schema.as_deref()).flag(user.fixed).i64(user.created);
+    w.optional_text(user.default_schema.as_deref()).flag(user.fixed).i64(user.created).i32(user.owner);
     w.finish()
 }
 
 pub(crate) fn read_user(record: &[u8]) -> Result<UserDef, RecordError> {
-    let mut r = Reader::new(record, RECORD_VERSION)?;
+    let mut r = Reader::of_versions(record, 1, USER_VERSION)?;
     let (id, name, kind) = (r.i32()?, r.text()?, r.u8()?);
     let sid = if r.flag()? { Some(r.bytes()?.to_vec()) } else { None };
-    let user = UserDef { id, name, kind, sid, default_schema: r.optional_text()?, fixed: r.flag()?, created: r.i64()? };
-    r.finish().map(|()| user)
+    let (default_schema, fixed, created) = (r.optional_text()?, r.flag()?, r.i64()?);
+    let owner = if r.version() > 1 { r.i32()? } else { DBO };
+    r.finish().map(|()| UserDef { id, name, kind, sid, default_schema, fixed, created, owner })
 }
 
 pub(crate) fn write_properties(properties: &Properties) -> Vec<u8> {

@@ -3,8 +3,9 @@
 //! ```text
 //! key = kind u8 | number i32, big-endian with the sign bit turned        row = record (record.rs), inline or, when it
 //! kinds: 1 properties · 2 schema · 3 table · 4 counters · 5 user · 6 constraint       is long, as one large part
-//!        7 object that is no table · 8 index operation
-//!        16 database · 17 login (master only) · 18 setting (master only)
+//!        7 object that is no table · 8 index operation · 9 a role's members · 10 a grantee's permissions
+//!        11 an object's owner and context
+//!        16 database · 17 login · 18 setting · 19 a server role's members · 20 a login's permissions (master only)
 //! ```
 //!
 //! 1. A definition changes in memory and in the tree together: every `put_`/`remove_` does both ([`DatabaseCatalog`]).
@@ -21,7 +22,8 @@ use crate::jobs::{self, IndexJob};
 use crate::module::{self, ObjectDef, ObjectKind};
 use crate::objects::{self, ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 use crate::record::{Reader, RecordError, Writer};
-use std::collections::BTreeMap;
+use crate::security::{self, Grant, ObjectSecurity, Security};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,9 +61,14 @@ enum Kind {
     Constraint = 6,
     Object = 7,
     Job = 8,
+    Members = 9,
+    Grants = 10,
+    ObjectSecurity = 11,
     Database = 16,
     Login = 17,
     Setting = 18,
+    ServerMembers = 19,
+    ServerGrants = 20,
 }
 
 /// Records longer than this go to a large part: two fit a page beside their neighbours.
@@ -146,6 +153,8 @@ pub struct DatabaseCatalog {
     related: BTreeMap<i32, Arc<Related>>,
     /// Users and roles by number.
     pub users: BTreeMap<i32, UserDef>,
+    /// Who is in which role, who may do what.
+    pub security: Arc<Security>,
     /// Properties kept within the database.
     pub properties: Properties,
     /// Index operations by table, as they were when they began or the database was opened.
@@ -187,7 +196,19 @@ impl DatabaseCatalog {
             .iter()
             .map(|&(id, name, kind, schema)| {
                 let sid = (id == 1).then(|| vec![1]);
-                (id, UserDef { id, name: name.into(), kind, sid, default_schema: schema.map(Into::into), fixed: true, created })
+                (
+                    id,
+                    UserDef {
+                        id,
+                        name: name.into(),
+                        kind,
+                        sid,
+                        default_schema: schema.map(Into::into),
+                        fixed: true,
+                        created,
+                        owner: objects::DBO,
+                    },
+                )
             })
             .collect();
         let names = schemas.iter().map(|(id, s)| (*id, s.name.clone())).collect();
@@ -201,6 +222,7 @@ impl DatabaseCatalog {
             object_names: BTreeMap::new(),
             related: BTreeMap::new(),
             users,
+            security: Arc::default(),
             properties: Properties::new(),
             jobs: BTreeMap::new(),
             object_id_last: OBJECT_ID_FIRST - OBJECT_ID_STEP,
@@ -238,6 +260,7 @@ impl DatabaseCatalog {
             catalog.users.insert(user.id, user);
             Ok(())
         })?;
+        catalog.security = Arc::new(load_security(view, [Kind::Members, Kind::Grants], Some(Kind::ObjectSecurity))?);
         each(view, Kind::Constraint, |record| {
             let constraint = objects::read_constraint(record)?;
             catalog.object_id_last = catalog.object_id_last.max(constraint.id.0);
@@ -333,6 +356,7 @@ impl DatabaseCatalog {
         for id in triggers {
             self.remove_object(txn, id)?;
         }
+        self.forget_securable(txn, 1, table.0)?;
         remove(txn, Kind::Table, table.0)?;
         self.change_tables(|t| drop(t.tables.remove(&table.0)));
         Ok(())
@@ -439,6 +463,8 @@ impl DatabaseCatalog {
         let triggers: Vec<_> = self.triggers_of(id).map(|trigger| trigger.id).collect();
         for id in triggers.into_iter().chain([id]) {
             remove(txn, Kind::Object, id.0)?;
+            let class = if self.objects.get(&id.0).is_some_and(|object| object.kind.is_type()) { 6 } else { 1 };
+            self.forget_securable(txn, class, id.0)?;
             if let Some(old) = self.objects.remove(&id.0) {
                 self.object_names.remove(&name_key(old.kind, &old.schema_name, &old.name));
             }
@@ -452,6 +478,7 @@ impl DatabaseCatalog {
     pub fn put_schema(&mut self, txn: &mut Txn, schema: SchemaDef) -> Result<(), CatalogError> {
         put(txn, Kind::Schema, schema.id.0, &objects::write_schema(&schema))?;
         self.schemas.insert(schema.id.0, schema);
+        Arc::make_mut(&mut self.security).touch();
         let names = self.schema_names();
         self.change_tables(|t| t.schemas = names);
         Ok(())
@@ -460,6 +487,7 @@ impl DatabaseCatalog {
     /// Removes a schema, which must be empty.
     pub fn remove_schema(&mut self, txn: &mut Txn, id: crate::SchemaId) -> Result<(), CatalogError> {
         remove(txn, Kind::Schema, id.0)?;
+        self.forget_securable(txn, 3, id.0)?;
         self.schemas.remove(&id.0);
         let names = self.schema_names();
         self.change_tables(|t| t.schemas = names);
@@ -470,14 +498,80 @@ impl DatabaseCatalog {
     pub fn put_user(&mut self, txn: &mut Txn, user: UserDef) -> Result<(), CatalogError> {
         put(txn, Kind::User, user.id, &objects::write_user(&user))?;
         self.users.insert(user.id, user);
+        Arc::make_mut(&mut self.security).touch();
         Ok(())
     }
 
-    /// Removes a user.
+    /// Removes a user, its memberships and what was granted to it and on it.
     pub fn remove_user(&mut self, txn: &mut Txn, id: i32) -> Result<(), CatalogError> {
         remove(txn, Kind::User, id)?;
         self.users.remove(&id);
+        self.forget_securable(txn, 4, id)?;
+        self.put_grants(txn, id, Vec::new())?;
+        let roles: Vec<i32> = self.security.members.iter().filter(|(role, m)| **role == id || m.contains(&id)).map(|(r, _)| *r).collect();
+        for role in roles {
+            let mut members = if role == id { BTreeSet::new() } else { self.security.members[&role].clone() };
+            members.remove(&id);
+            self.put_members(txn, role, members)?;
+        }
         Ok(())
+    }
+
+    /// Replaces the members of a role.
+    pub fn put_members(&mut self, txn: &mut Txn, role: i32, members: BTreeSet<i32>) -> Result<(), CatalogError> {
+        put_members(txn, Kind::Members, Arc::make_mut(&mut self.security), role, members)
+    }
+
+    /// Replaces what is granted and denied to a principal.
+    pub fn put_grants(&mut self, txn: &mut Txn, grantee: i32, grants: Vec<Grant>) -> Result<(), CatalogError> {
+        put_grants(txn, Kind::Grants, Arc::make_mut(&mut self.security), grantee, grants)
+    }
+
+    /// Sets owner and context of an object.
+    pub fn put_object_security(&mut self, txn: &mut Txn, id: ObjectId, object: ObjectSecurity) -> Result<(), CatalogError> {
+        if self.security.object(id.0) == object {
+            return Ok(());
+        }
+        let security = Arc::make_mut(&mut self.security);
+        security.touch();
+        if object == ObjectSecurity::default() {
+            security.objects.remove(&id.0);
+            return remove(txn, Kind::ObjectSecurity, id.0);
+        }
+        security.objects.insert(id.0, object);
+        put(txn, Kind::ObjectSecurity, id.0, &security::write_object_security(id.0, object))
+    }
+
+    /// Whatever was granted on a securable goes with it.
+    pub fn forget_securable(&mut self, txn: &mut Txn, class: u8, major: i32) -> Result<(), CatalogError> {
+        let about = |grant: &Grant| grant.class == class && grant.major == major;
+        let grantees: Vec<i32> = self.security.grants.iter().filter(|(_, g)| g.iter().any(about)).map(|(id, _)| *id).collect();
+        for grantee in grantees {
+            let kept = self.security.grants_of(grantee).iter().filter(|grant| !about(grant)).copied().collect();
+            self.put_grants(txn, grantee, kept)?;
+        }
+        if class == 1 { self.put_object_security(txn, ObjectId(major), ObjectSecurity::default()) } else { Ok(()) }
+    }
+
+    /// The catalog as somebody sees it who may know of some objects, constraints, users and schemas only.
+    pub fn restricted(
+        &self,
+        object: impl Fn(i32) -> bool,
+        constraint: impl Fn(&ConstraintDef) -> bool,
+        user: impl Fn(&UserDef) -> bool,
+        schema: impl Fn(&SchemaDef) -> bool,
+    ) -> Self {
+        let mut seen = self.clone();
+        let tables = Arc::make_mut(&mut seen.tables);
+        tables.tables.retain(|id, _| object(*id));
+        seen.objects.retain(|id, _| object(*id));
+        let shown: BTreeSet<i32> = tables.tables.values().map(|t| t.schema.0).chain(seen.objects.values().map(|o| o.schema.0)).collect();
+        seen.object_names.retain(|_, id| seen.objects.contains_key(id));
+        seen.constraints.retain(|_, c| object(c.table.0) && constraint(c));
+        seen.users.retain(|_, u| user(u));
+        seen.schemas.retain(|id, s| shown.contains(id) || schema(s));
+        seen.jobs.retain(|id, _| object(*id));
+        seen
     }
 
     /// The table with the names of its DEFAULT constraints in its columns.
@@ -494,6 +588,49 @@ impl DatabaseCatalog {
         }
         table
     }
+}
+
+fn put_members(txn: &mut Txn, kind: Kind, security: &mut Security, role: i32, members: BTreeSet<i32>) -> Result<(), CatalogError> {
+    security.touch();
+    if members.is_empty() {
+        return if security.members.remove(&role).is_some() { remove(txn, kind, role) } else { Ok(()) };
+    }
+    put(txn, kind, role, &security::write_members(role, &members))?;
+    security.members.insert(role, members);
+    Ok(())
+}
+
+fn put_grants(txn: &mut Txn, kind: Kind, security: &mut Security, grantee: i32, mut grants: Vec<Grant>) -> Result<(), CatalogError> {
+    security.touch();
+    if grants.is_empty() {
+        return if security.grants.remove(&grantee).is_some() { remove(txn, kind, grantee) } else { Ok(()) };
+    }
+    grants.sort_unstable();
+    put(txn, kind, grantee, &security::write_grants(grantee, &grants))?;
+    security.grants.insert(grantee, grants);
+    Ok(())
+}
+
+fn load_security(view: &ReadView, [members, grants]: [Kind; 2], objects: Option<Kind>) -> Result<Security, CatalogError> {
+    let mut loaded = Security::default();
+    each(view, members, |record| {
+        let (role, members) = security::read_members(record)?;
+        loaded.members.insert(role, members);
+        Ok(())
+    })?;
+    each(view, grants, |record| {
+        let (grantee, grants) = security::read_grants(record)?;
+        loaded.grants.insert(grantee, grants);
+        Ok(())
+    })?;
+    if let Some(objects) = objects {
+        each(view, objects, |record| {
+            let (id, object) = security::read_object_security(record)?;
+            loaded.objects.insert(id, object);
+            Ok(())
+        })?;
+    }
+    Ok(loaded)
 }
 
 /// The index as the table's writers see it: in the side tree.
@@ -549,6 +686,8 @@ pub struct InstanceCatalog {
     pub logins: BTreeMap<i32, LoginRecord>,
     /// Settings changed by sp_configure, by configuration_id.
     pub settings: BTreeMap<i32, i64>,
+    /// Who is in which server role, who may do what on the instance.
+    pub security: Arc<Security>,
 }
 
 impl InstanceCatalog {
@@ -572,6 +711,7 @@ impl InstanceCatalog {
             catalog.settings.insert(id, value);
             Ok(())
         })?;
+        catalog.security = Arc::new(load_security(view, [Kind::ServerMembers, Kind::ServerGrants], None)?);
         Ok(catalog)
     }
 
@@ -593,14 +733,38 @@ impl InstanceCatalog {
     pub fn put_login(&mut self, txn: &mut Txn, login: LoginRecord) -> Result<(), CatalogError> {
         put(txn, Kind::Login, login.id, &instance::write_login(&login))?;
         self.logins.insert(login.id, login);
+        Arc::make_mut(&mut self.security).touch();
         Ok(())
     }
 
-    /// Removes a login.
+    /// Removes a login or server role, its memberships and what was granted to it and on it.
     pub fn remove_login(&mut self, txn: &mut Txn, id: i32) -> Result<(), CatalogError> {
         remove(txn, Kind::Login, id)?;
         self.logins.remove(&id);
+        let about = |grant: &Grant| grant.class == 101 && grant.major == id;
+        let grantees: Vec<i32> =
+            self.security.grants.iter().filter(|(of, g)| **of == id || g.iter().any(about)).map(|(of, _)| *of).collect();
+        for grantee in grantees {
+            let kept = self.security.grants_of(grantee).iter().filter(|g| grantee != id && !about(g)).copied().collect();
+            self.put_grants(txn, grantee, kept)?;
+        }
+        let roles: Vec<i32> = self.security.members.iter().filter(|(role, m)| **role == id || m.contains(&id)).map(|(r, _)| *r).collect();
+        for role in roles {
+            let mut members = if role == id { BTreeSet::new() } else { self.security.members[&role].clone() };
+            members.remove(&id);
+            self.put_members(txn, role, members)?;
+        }
         Ok(())
+    }
+
+    /// Replaces the members of a server role.
+    pub fn put_members(&mut self, txn: &mut Txn, role: i32, members: BTreeSet<i32>) -> Result<(), CatalogError> {
+        put_members(txn, Kind::ServerMembers, Arc::make_mut(&mut self.security), role, members)
+    }
+
+    /// Replaces what is granted and denied to a login or server role.
+    pub fn put_grants(&mut self, txn: &mut Txn, grantee: i32, grants: Vec<Grant>) -> Result<(), CatalogError> {
+        put_grants(txn, Kind::ServerGrants, Arc::make_mut(&mut self.security), grantee, grants)
     }
 
     /// Records a setting.

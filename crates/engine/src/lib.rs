@@ -17,6 +17,7 @@ mod messages;
 mod observed;
 mod procedures;
 mod rows;
+mod security;
 mod session;
 mod storage_error;
 mod views;

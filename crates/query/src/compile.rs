@@ -10,6 +10,7 @@
 //! Locks: none; catalogs are immutable snapshots. Failure: a [`SqlError`] with SQL Server's number and the line of what
 //! is wrong. What the language has and we have not built yet is refused by 40517-free, honest numbers: see `bind::error`.
 
+use crate::access::{AccessNeed, Remembered};
 use crate::algebra::Columns;
 pub use crate::bind::computed::ComputedFacts;
 use crate::bind::computed::facts_of;
@@ -22,7 +23,7 @@ use crate::optimize;
 use crate::phys::{Node, OutputColumn, RowSource};
 use crate::usage::PlanUsage;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, TableDef};
+use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, SchemaId, TableDef};
 use thawdb_tsql::ast;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -35,13 +36,15 @@ pub struct Settings {
     pub concat_null_yields_null: bool,
     /// SET ANSI_NULL_DFLT_ON: columns of SELECT INTO and CREATE TABLE.
     pub ansi_null_default: bool,
+    /// The schema in which names without one are looked for first.
+    pub default_schema: SchemaId,
     /// Optional rewrites; off gives the plan as written, which must have the same result.
     pub rewrite: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { ansi_nulls: true, concat_null_yields_null: true, ansi_null_default: true, rewrite: true }
+        Self { ansi_nulls: true, concat_null_yields_null: true, ansi_null_default: true, default_schema: SchemaId(1), rewrite: true }
     }
 }
 
@@ -145,8 +148,8 @@ pub trait CompileContext {
     /// Catalogs, the current database, facts of the session.
     fn session(&self) -> &dyn SessionInfo;
     /// The user's default schema.
-    fn default_schema(&self) -> &str {
-        "dbo"
+    fn default_schema(&self) -> Arc<str> {
+        Arc::from("dbo")
     }
     /// Options that change what a text means.
     fn settings(&self) -> Settings {
@@ -189,8 +192,8 @@ pub trait CompileContext {
         let _ = (database, schema, name);
         Ok(None)
     }
-    /// What a synonym of this schema and name stands for.
-    fn synonym(&self, database: DatabaseId, schema: &str, name: &str) -> Option<ast::ObjectName> {
+    /// The synonym of this schema and name: its number and what it stands for.
+    fn synonym(&self, database: DatabaseId, schema: &str, name: &str) -> Option<(ObjectId, ast::ObjectName)> {
         let _ = (database, schema, name);
         None
     }
@@ -232,6 +235,11 @@ pub trait CompileContext {
     /// How many threads a plan may use.
     fn parallelism(&self) -> Parallelism {
         Parallelism::NONE
+    }
+    /// Whether what an expression needs is allowed: it has no plan that could be asked about later.
+    fn allow(&self, needs: &[AccessNeed]) -> Result<(), SqlError> {
+        let _ = needs;
+        Ok(())
     }
     /// Rows a table has, about; `None` if nobody knows.
     fn row_count(&self, table: &TableDef) -> Option<u64> {
@@ -306,6 +314,10 @@ pub struct Compiled {
     pub point: Option<Arc<PointRead>>,
     /// Its runs.
     pub usage: PlanUsage,
+    /// What has to be allowed to who runs it.
+    pub needs: Vec<AccessNeed>,
+    /// Who was allowed it.
+    pub remembered: Remembered,
 }
 
 /// Compiles a query or a statement that changes rows: SELECT, INSERT, UPDATE, DELETE, MERGE.
@@ -381,12 +393,14 @@ pub fn compile_cursor(
     Ok((compiled, tables))
 }
 
-fn finish(bound: BoundStmt, binder: Binder<'_>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
+fn finish(bound: BoundStmt, mut binder: Binder<'_>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
+    let needs = binder.take_needs();
     let (columns, dependencies) = binder.finish();
     let mut compiled = optimize::plan_statement(bound, columns, cx)?;
     let only_reads = matches!(compiled.kind, CompiledKind::Rows | CompiledKind::Assign) && dependencies.len() == 1;
     compiled.point = if only_reads { PointRead::of(&compiled.node).map(Arc::new) } else { None };
     compiled.dependencies = dependencies;
+    compiled.needs = needs;
     Ok(compiled)
 }
 
@@ -398,6 +412,7 @@ fn finish(bound: BoundStmt, binder: Binder<'_>, cx: &dyn CompileContext) -> Resu
 pub fn bind_scalar(expr: &ast::Expr, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
     let mut binder = Binder::new(cx, expr.span.line);
     let bound = if expr.kind.is_condition() { binder.bind_condition(expr)? } else { binder.bind_expr(expr)? };
+    cx.allow(&binder.take_needs())?;
     let (columns, _) = binder.finish();
     optimize::plan_scalar(bound, columns, cx)
 }
@@ -410,6 +425,7 @@ pub fn bind_assignment(expr: &ast::Expr, target: SqlType, cx: &dyn CompileContex
     let mut binder = Binder::new(cx, expr.span.line);
     let bound = binder.bind_expr(expr)?;
     let bound = crate::bind::coerce::assign(bound, target, expr.span)?;
+    cx.allow(&binder.take_needs())?;
     let (columns, _) = binder.finish();
     optimize::plan_scalar(bound, columns, cx)
 }
@@ -421,6 +437,7 @@ pub fn bind_assignment(expr: &ast::Expr, target: SqlType, cx: &dyn CompileContex
 pub fn bind_default(expr: &ast::Expr, column: &ColumnDef, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
     let mut binder = Binder::new(cx, expr.span.line);
     let bound = binder.bind_default_value(expr, column)?;
+    cx.allow(&binder.take_needs())?;
     optimize::plan_scalar(bound, Columns::default(), cx)
 }
 
@@ -431,6 +448,7 @@ pub fn bind_default(expr: &ast::Expr, column: &ColumnDef, cx: &dyn CompileContex
 pub fn bind_row_condition(expr: &ast::Expr, table: &Arc<TableDef>, cx: &dyn CompileContext) -> Result<Expr, SqlError> {
     let mut binder = Binder::new(cx, expr.span.line);
     let (bound, columns) = binder.bind_row_condition(expr, table)?;
+    cx.allow(&binder.take_needs())?;
     if bound.has_subquery() {
         return Err(error::error(1046, &[], expr.span));
     }
@@ -445,6 +463,7 @@ pub fn bind_row_condition(expr: &ast::Expr, table: &Arc<TableDef>, cx: &dyn Comp
 pub fn bind_computed_columns(table: &Arc<TableDef>, cx: &dyn CompileContext) -> Result<Vec<(usize, Expr)>, SqlError> {
     let mut binder = Binder::new(cx, 0);
     let computed = binder.stored_computed(table)?;
+    cx.allow(&binder.take_needs())?;
     let mut lowered = Vec::with_capacity(computed.exprs.len());
     let (infos, _) = binder.finish();
     for (at, expr) in computed.exprs {
@@ -461,6 +480,7 @@ pub fn bind_computed(expr: &ast::Expr, table: &Arc<TableDef>, cx: &dyn CompileCo
     let mut binder = Binder::new(cx, expr.span.line);
     let row = binder.row_columns(table);
     let bound = binder.over_row(expr, table, &row, false)?;
+    cx.allow(&binder.take_needs())?;
     if bound.has_subquery() {
         return Err(error::error(1046, &[], expr.span));
     }

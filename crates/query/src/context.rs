@@ -27,6 +27,11 @@ pub trait SessionInfo: Send + Sync {
     fn catalog(&self, database: DatabaseId) -> Option<Arc<Catalog>>;
     /// Number of the database with this name; fails for one that is there and cannot be used.
     fn database_id(&self, name: &str) -> Result<Option<DatabaseId>, SqlError>;
+    /// Whether the session may use a database: 916 if not.
+    fn enter(&self, database: DatabaseId) -> Result<(), SqlError> {
+        let _ = database;
+        Ok(())
+    }
     /// Value of a function that only the session knows: object, database, login, error and property functions
     /// (`OBJECT_ID`, `DB_NAME`, `ERROR_NUMBER`, `SCOPE_IDENTITY` ...), by its upper-case name. `arguments` have the types
     /// of the function's signature. Not overridden: 195.

@@ -4,6 +4,7 @@
 //! tsql::ast ── bind ──► algebra ── optimize ──► phys::Node ── exec ──► Arrow batches
 //! ```
 
+pub mod access;
 mod aggregate;
 pub mod algebra;
 pub mod bind;

@@ -8,6 +8,7 @@ use crate::session::state::SessionState;
 use crate::views::server::setting;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef, TriggerDef};
+use thawdb_query::access::AccessNeed;
 use thawdb_query::compile::{ChangeAction, CursorRow, TriggerKinds, UserFunction, ViewText};
 use thawdb_query::compile::{CompileContext, Parallelism, Settings};
 use thawdb_query::context::SessionInfo;
@@ -77,9 +78,17 @@ impl CompileContext for CompileCx<'_> {
         }
     }
 
-    fn synonym(&self, database: DatabaseId, schema: &str, name: &str) -> Option<ObjectName> {
+    fn default_schema(&self) -> Arc<str> {
+        self.session.default_schema().1
+    }
+
+    fn allow(&self, needs: &[AccessNeed]) -> Result<(), SqlError> {
+        self.session.allow_needs(needs)
+    }
+
+    fn synonym(&self, database: DatabaseId, schema: &str, name: &str) -> Option<(ObjectId, ObjectName)> {
         let object = self.object(database, schema, name, ObjectKind::Synonym)?;
-        crate::ddl::names::parse_name(&object.definition)
+        crate::ddl::names::parse_name(&object.definition).map(|base| (object.id, base))
     }
 
     fn sequence(&self, database: DatabaseId, schema: &str, name: &str) -> Option<(ObjectId, SqlType)> {
@@ -177,6 +186,7 @@ impl SessionState {
             ansi_nulls: self.options.ansi_nulls,
             concat_null_yields_null: self.options.concat_null_yields_null,
             ansi_null_default: self.options.ansi_null_default_on,
+            default_schema: self.default_schema_id(),
             rewrite: true,
         }
     }

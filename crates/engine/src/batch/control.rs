@@ -231,6 +231,7 @@ impl Interpreter<'_, '_> {
     pub(crate) fn use_database(&mut self, name: &Ident) -> Result<(), Failure> {
         let old = self.session.database.name();
         let open = self.session.engine.usable_database(&name.text)?.ok_or_else(|| message(911, &[&name.text]))?;
+        self.session.check_entry(open.id)?;
         let new = open.name();
         self.session.use_database(open)?;
         self.out.env_change(&EnvChange::Database { old, new: new.clone() });

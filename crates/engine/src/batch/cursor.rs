@@ -147,7 +147,8 @@ impl Interpreter<'_, '_> {
         let scrolls = has("SCROLL") || (!has("FORWARD_ONLY") && ["STATIC", "KEYSET", "DYNAMIC"].into_iter().any(has));
         let read_only = fixed.is_some() || matches!(definition.for_clause, Some(ForClause::ReadOnly));
         let cx = CompileCx { session: self.session, step: self.at };
-        compile_cursor(&definition.query, !read_only, line, &cx).map_err(Failure::compile)?;
+        let (plan, _) = compile_cursor(&definition.query, !read_only, line, &cx).map_err(Failure::compile)?;
+        self.session.may_run(&plan)?;
         let frame = self.session.frame();
         let mut variables: Vec<_> = frame.variables.iter().filter(|variable| variable.declared_at <= self.at).cloned().collect();
         variables.iter_mut().for_each(|variable| variable.declared_at = 0);
@@ -163,7 +164,15 @@ impl Interpreter<'_, '_> {
             return Err(message(16_905, &[]).into());
         }
         let declaration = cursor.declaration.clone();
-        let mut frame = Frame { variables: declaration.variables.clone(), guarded: self.guarded, ..Frame::default() };
+        let around = self.session.frame();
+        let mut frame = Frame {
+            variables: declaration.variables.clone(),
+            guarded: self.guarded,
+            chain: around.chain,
+            schema: around.schema.clone(),
+            contexts: around.contexts,
+            ..Frame::default()
+        };
         let there = |table: &thawdb_catalog::TableDef| self.session.table(VARIABLES_ID, table.id).is_some();
         frame.table_variables =
             declaration.table_variables.iter().filter(|(_, table)| there(table)).map(|(n, t)| (n.clone(), t.clone())).collect();
@@ -203,6 +212,7 @@ impl Interpreter<'_, '_> {
             let cx = CompileCx { session: self.session, step: usize::MAX };
             let made = compile_cursor(&declaration.query, !declaration.read_only, declaration.line, &cx);
             let (plan, tables) = made.map_err(Failure::compile)?;
+            self.session.may_run(&plan)?;
             self.lock_tables(&plan.dependencies)?;
             let session = &self.session;
             let same = plan.dependencies.iter().all(|d| session.tables(d.database).map(|t| t.version) == Some(d.catalog_version));

@@ -5,6 +5,7 @@ use crate::batch::interpreter::{Interpreter, kind_of};
 use crate::batch::{execute, transactions};
 use crate::ddl;
 use crate::messages::{unsupported, unsupported_option};
+use crate::security;
 use thawdb_tsql::ast::{Stmt, StmtKind, TransactionName};
 use thawdb_types::Scalar;
 
@@ -130,6 +131,7 @@ impl Interpreter<'_, '_> {
 
     /// Definitions and maintenance.
     fn definition_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
+        self.session.may_execute(&statement.kind)?;
         match &statement.kind {
             StmtKind::CreateTable(node) => ddl::table::create_table(self, node)?,
             StmtKind::AlterTable(node) => ddl::alter_table::alter_table(self, node, statement.span)?,
@@ -151,7 +153,17 @@ impl Interpreter<'_, '_> {
             StmtKind::CreateDatabase(node) => ddl::database::create_database(self, node)?,
             StmtKind::AlterDatabase(node) => ddl::alter_database::alter_database(self, node)?,
             StmtKind::AlterDatabaseScoped(node) => ddl::scoped::alter(self, node)?,
-            StmtKind::CreateLogin(node) | StmtKind::AlterLogin(node) => ddl::login::change_login(self, &statement.kind, node)?,
+            StmtKind::AlterSchema(_)
+            | StmtKind::CreateLogin(_)
+            | StmtKind::AlterLogin(_)
+            | StmtKind::CreateUser(_)
+            | StmtKind::AlterUser(_)
+            | StmtKind::CreateRole(_)
+            | StmtKind::AlterRole(_)
+            | StmtKind::AlterAuthorization(_)
+            | StmtKind::Permission(_)
+            | StmtKind::ExecuteAs(_)
+            | StmtKind::Revert(_) => self.security_statement(&statement.kind)?,
             StmtKind::BulkInsert(node) => ddl::bulk_insert::bulk_insert(self, node)?,
             StmtKind::InsertBulk(node) => {
                 self.session.bulk = Some(crate::session::bulk::announce(self.session, node)?);
@@ -171,6 +183,24 @@ impl Interpreter<'_, '_> {
         self.session.last_error = 0;
         self.out.done(kind_of(&statement.kind), None, false);
         Ok(())
+    }
+
+    /// Logins, users, roles, permissions, owners, contexts.
+    fn security_statement(&mut self, kind: &StmtKind) -> Result<(), Failure> {
+        match kind {
+            StmtKind::CreateLogin(node) => security::logins::create_login(self, node),
+            StmtKind::AlterLogin(node) => security::logins::alter_login(self, node),
+            StmtKind::CreateUser(node) => security::users::create_user(self, node),
+            StmtKind::AlterUser(node) => security::users::alter_user(self, node),
+            StmtKind::CreateRole(node) => security::roles::create_role(self, node),
+            StmtKind::AlterRole(node) => security::roles::alter_role(self, node),
+            StmtKind::AlterAuthorization(node) => security::ownership::alter_authorization(self, node),
+            StmtKind::AlterSchema(node) => security::ownership::alter_schema(self, node),
+            StmtKind::Permission(node) => security::grant::permission(self, node),
+            StmtKind::ExecuteAs(node) => security::impersonation::execute_as(self, node),
+            StmtKind::Revert(cookie) => security::impersonation::revert(self, cookie.as_ref()),
+            other => unreachable!("{other:?} is no statement of security"),
+        }
     }
 
     fn checkpoint(&mut self) -> Result<(), Failure> {
@@ -202,15 +232,10 @@ fn unbuilt_name(kind: &StmtKind) -> String {
     match kind {
         StmtKind::Unbuilt(unbuilt) => unbuilt.name.clone(),
         StmtKind::Restore(_) => "RESTORE".into(),
-        StmtKind::Permission(_) => "GRANT, DENY, REVOKE".into(),
-        StmtKind::CreateUser(_) | StmtKind::AlterUser(_) => "CREATE USER".into(),
-        StmtKind::CreateRole(_) | StmtKind::AlterRole(_) => "CREATE ROLE".into(),
-        StmtKind::ExecuteAs(_) | StmtKind::Revert(_) | StmtKind::SetUser(_) => "EXECUTE AS".into(),
+        StmtKind::SetUser(_) => "SETUSER".into(),
         StmtKind::Shutdown { .. } => "SHUTDOWN".into(),
         StmtKind::CreateEventSession(_) | StmtKind::AlterEventSession(_) | StmtKind::DropEventSession(_) => "EVENT SESSION".into(),
         StmtKind::CreatePartitionFunction(_) | StmtKind::CreatePartitionScheme(_) => "CREATE PARTITION".into(),
-        StmtKind::AlterSchema(_) => "ALTER SCHEMA".into(),
-        StmtKind::AlterAuthorization(_) => "ALTER AUTHORIZATION".into(),
         _ => "this statement".into(),
     }
 }

@@ -24,6 +24,7 @@ use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
 use crate::rows;
+use crate::security::context::{Acting, Origin};
 use crate::session::CallEnd;
 use crate::session::frame::{Frame, Variable};
 use crate::session::state::SessionState;
@@ -122,7 +123,8 @@ pub(crate) fn run_scope(
     if session.nest_level() + frame.nests > NESTING_MAX {
         return Err(message(217, &[&NESTING_MAX]).into());
     }
-    let (options, database) = (session.options.clone(), session.database.clone());
+    let (options, database, contexts) = (session.options.clone(), session.database.clone(), session.contexts.depth());
+    frame.contexts = if caller == Caller::Client { 1 } else { contexts };
     session.frames.push(frame);
     let outcome = match source {
         Source::Text(text) => run_text(session, out, text),
@@ -133,6 +135,7 @@ pub(crate) fn run_scope(
     let frame = session.frames.pop().expect("pushed above");
     session.forget_unnamed_cursors();
     if caller != Caller::Client {
+        session.contexts.truncate(contexts);
         session.options = options;
         if session.database.id != database.id && session.use_database(database).is_err() {
             session.ended = true;
@@ -183,6 +186,7 @@ fn run_statements(session: &mut SessionState, out: &mut Outbox<'_>, source: Sour
     if session.database.id != database.id {
         session.use_database(database.clone())?;
     }
+    session.enter_module(object, database.id);
     session.options.quoted_identifier = object.flags.quoted_identifier;
     session.options.ansi_nulls = object.flags.ansi_nulls;
     if object.kind == ObjectKind::Trigger {
@@ -357,13 +361,20 @@ impl Interpreter<'_, '_> {
 
     /// EXEC ('text').
     pub(crate) fn execute_string(&mut self, node: &ExecuteString) -> Result<(), Failure> {
-        if node.at.is_some() || node.as_principal.is_some() || node.result_sets.is_some() || !node.arguments.is_empty() {
-            return Err(unsupported_option("EXECUTE ... AS, AT or WITH RESULT SETS").into());
+        if node.at.is_some() || node.result_sets.is_some() || !node.arguments.is_empty() {
+            return Err(unsupported_option("EXECUTE ... AT or WITH RESULT SETS").into());
         }
         let Some(text) = self.text_value(&node.text)? else { return Ok(()) };
+        let depth = self.session.contexts.depth();
+        if let Some((login, name)) = &node.as_principal {
+            let of = if *login { crate::security::impersonation::login_to_be } else { crate::security::impersonation::user_to_be };
+            let who = of(self.session, name)?;
+            self.session.contexts.push(Acting { who, origin: Origin::Module, stays: true, cookie: None });
+        }
         let frame = Frame { guarded: self.guarded, ..Frame::default() };
         self.out.depth += 1;
         let outcome = run_scope(self.session, self.out, Source::Text(&text), frame, Caller::String);
+        self.session.contexts.truncate(depth);
         self.out.depth -= 1;
         match outcome {
             Ok(_) => Ok(()),

@@ -62,6 +62,7 @@ impl Interpreter<'_, '_> {
             120 | 121 | 213 | 8101 => Failure::ends_batch(message(213, &[])),
             _ => Failure::compile(error),
         })?;
+        self.session.may_run(&plan)?;
         self.lock_tables(&plan.dependencies)?;
         self.change_rows(&plan)
     }

@@ -78,12 +78,16 @@ impl KeptRuns {
 
     /// The run of a text of so many steps in the session's present situation, its variables being declared.
     pub(crate) fn run(&self, session: &SessionState, steps: usize) -> Arc<KeptRun> {
+        // The settings look at who the session is, whose locks come before this one.
+        let settings = session.settings();
         let mut runs = self.runs().lock();
-        let fits = |run: &&Arc<KeptRun>| run.is_of(session) && run.has_variables(&session.frame().variables) && run.steps.len() == steps;
+        let fits = |run: &&Arc<KeptRun>| {
+            run.is_under(session, settings) && run.has_variables(&session.frame().variables) && run.steps.len() == steps
+        };
         if let Some(run) = runs.iter().find(fits) {
             return run.clone();
         }
-        let run = Arc::new(KeptRun::new(session, steps));
+        let run = Arc::new(KeptRun::new(session, settings, steps));
         if runs.len() >= RUNS_MAX {
             runs.clear();
         }
@@ -93,13 +97,13 @@ impl KeptRuns {
 }
 
 impl KeptRun {
-    fn new(session: &SessionState, steps: usize) -> Self {
+    fn new(session: &SessionState, settings: Settings, steps: usize) -> Self {
         let step = || KeptStep { plan: Mutex::new(&KEPT_PLAN, None), exprs: OnceLock::new() };
         let variables = session.frame().variables.iter().map(|v| (v.name.clone(), v.sql_type, v.declared_at));
         Self {
             generation: session.engine.plans.generation(),
             database: session.database.id,
-            settings: session.settings(),
+            settings,
             identity_insert: session.options.identity_insert,
             variables: variables.collect(),
             steps: std::iter::repeat_with(step).take(steps).collect(),
@@ -109,9 +113,14 @@ impl KeptRun {
     /// Whether the session's database and settings are those of the run.
     #[inline]
     pub(crate) fn is_of(&self, session: &SessionState) -> bool {
+        self.is_under(session, session.settings())
+    }
+
+    #[inline]
+    fn is_under(&self, session: &SessionState, settings: Settings) -> bool {
         self.generation == session.engine.plans.generation()
             && self.database == session.database.id
-            && self.settings == session.settings()
+            && self.settings == settings
             && self.identity_insert == session.options.identity_insert
     }
 

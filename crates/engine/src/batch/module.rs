@@ -16,7 +16,7 @@ use crate::batch::failure::Failure;
 use crate::batch::function::TableReturn;
 use crate::batch::kept::KeptRuns;
 use crate::batch::outbox::Outbox;
-use crate::ddl::names::{DEFAULT_SCHEMA, database_of};
+use crate::ddl::names::{LAST_SCHEMA, database_of};
 use crate::instance::MASTER_ID;
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
@@ -123,20 +123,20 @@ pub(crate) fn find_object(session: &SessionState, name: &ObjectName) -> Result<O
     // A synonym of a synonym is not allowed (470 at its use), so one step is all.
     for _ in 0..2 {
         let open = database_of(session, &name)?;
+        session.check_entry(open.id)?;
         let Some(catalog) = session.definitions(open.id) else { return Ok(None) };
-        let schema = name.schema.as_ref().map_or(DEFAULT_SCHEMA, |schema| &schema.text);
-        match catalog.object(schema, &name.name.text) {
+        match crate::ddl::names::find_object(session, &catalog, &name) {
             Some(object) if object.kind == ObjectKind::Synonym => match crate::ddl::names::parse_name(&object.definition) {
                 Some(base) => name = base,
                 None => return Ok(None),
             },
-            Some(object) => return Ok(Some(FoundModule { object: object.clone(), database: open })),
+            Some(object) => return Ok(Some(FoundModule { object, database: open })),
             None => break,
         }
     }
     let bare = name.name.text.to_ascii_lowercase();
     if bare.starts_with("sp_") && name.database.is_none() {
-        let schema = name.schema.as_ref().map_or(DEFAULT_SCHEMA, |schema| &schema.text);
+        let schema = name.schema.as_ref().map_or(LAST_SCHEMA, |schema| &schema.text);
         let found = session.definitions(MASTER_ID).and_then(|catalog| catalog.object(schema, &name.name.text).cloned());
         return Ok(found.map(|object| FoundModule { object, database: session.database.clone() }));
     }

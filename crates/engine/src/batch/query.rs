@@ -34,11 +34,15 @@ impl<'a> Interpreter<'a, '_> {
     /// Runs a query or a statement that changes rows.
     pub(crate) fn data_statement(&mut self, statement: &Stmt) -> Result<(), Failure> {
         if self.session.options.shows_plan() {
+            self.session.allow_database("SHOWPLAN", self.session.database.id)?;
             let plan = self.compiled(statement)?;
             return self.show_plan(statement, &plan);
         }
         let start_ns = self.session.engine.config.env.clock.monotonic_ns();
         let kept = self.kept_plan(statement);
+        if let Some(plan) = &kept {
+            self.session.may_run(plan)?;
+        }
         if let Some(plan) = &kept
             && self.point_read(plan)?
         {
@@ -99,7 +103,15 @@ impl<'a> Interpreter<'a, '_> {
         self.shared_run(statement)?.plan(self.at, |database| self.session.catalog_version(database))
     }
 
+    /// The plan of a statement, which the session may run.
     pub(crate) fn compiled(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
+        let plan = self.plan_of(statement)?;
+        self.session.may_run(&plan).map_err(Failure::run)?;
+        Ok(plan)
+    }
+
+    /// The plan of a statement, whoever may run it.
+    pub(crate) fn plan_of(&mut self, statement: &Stmt) -> Result<Arc<Compiled>, Failure> {
         if let Some(plan) = self.kept_plan(statement) {
             return Ok(plan);
         }
@@ -115,7 +127,7 @@ impl<'a> Interpreter<'a, '_> {
         let cx = CompileCx { session: self.session, step: self.at };
         let refused = |error: thawdb_types::SqlError| match error.number {
             // The cursor of WHERE CURRENT OF is looked at when the statement runs: no error of the whole scope.
-            16_900..17_000 => Failure::run(error),
+            16_900..17_000 | 229 | 230 | 916 => Failure::run(error),
             _ => Failure::compile(error),
         };
         let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
@@ -190,6 +202,7 @@ impl<'a> Interpreter<'a, '_> {
             CompiledKind::Delete { output } => (StatementKind::Delete, *output),
             CompiledKind::Merge { output } => (StatementKind::Merge, *output),
             CompiledKind::SelectInto { table, columns } => {
+                self.session.may_create_table(table)?;
                 let made = crate::ddl::table::create_for_select_into(self, table, columns)?;
                 let count = if made.database == TEMPDB_ID || made.id.0 < 0 {
                     self.drain(&insert_all(plan.node.clone(), made))?

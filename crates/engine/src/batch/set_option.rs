@@ -23,6 +23,9 @@ impl Interpreter<'_, '_> {
     }
 
     fn set_switch(&mut self, name: &str, on: bool) -> Result<(), Failure> {
+        if on && matches!(name, "SHOWPLAN_TEXT" | "SHOWPLAN_ALL") {
+            self.session.allow_database("SHOWPLAN", self.session.database.id)?;
+        }
         let options: &mut Options = &mut self.session.options;
         match name {
             "NOCOUNT" => options.nocount = on,
@@ -71,6 +74,12 @@ impl Interpreter<'_, '_> {
 
     fn set_identity_insert(&mut self, name: &ObjectName, on: bool) -> Result<(), Failure> {
         let table = crate::ddl::names::find_table(self.session, name)?.ok_or_else(|| message(1088, &[&crate::ddl::names::shown(name)]))?;
+        if table.id.0 > 0 && !table.name.starts_with('#') && !self.session.is_sysadmin() {
+            let judge = self.session.judge(table.database)?;
+            if !judge.allows(crate::security::rule::Securable::Object(table.id.0), "ALTER") {
+                return Err(message(1088, &[&crate::ddl::names::shown(name)]).into());
+            }
+        }
         let identity = (table.database, table.id);
         if !table.columns.iter().any(|column| column.identity.is_some()) {
             return Err(message(8106, &[&crate::ddl::names::shown(name)]).into());

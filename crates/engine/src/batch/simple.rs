@@ -143,7 +143,7 @@ fn qualifies(session: &mut SessionState, out: &mut Outbox<'_>, (text, parsed): (
     }
     let kept = parsed.kept.run(session, 1);
     let mut interpreter = Interpreter { session, out, text, kept: Some(&kept), at: 0, guarded: false };
-    interpreter.compiled(statement).is_ok_and(|plan| plan.point.is_some() && matches!(plan.kind, CompiledKind::Rows))
+    interpreter.plan_of(statement).is_ok_and(|plan| plan.point.is_some() && matches!(plan.kind, CompiledKind::Rows))
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ fn describe(session: &SessionState, node: &CreateDatabase, id: DatabaseId) -> Re
         filegroups,
         created: session.engine.now_datetime(),
         properties: Properties::from([("RECOVERY".to_owned(), models_recovery(session))]),
-        owner_sid: session.identity.sid.clone(),
+        owner_sid: session.server_token().sid.clone(),
     };
     if default != 1 {
         crate::ddl::filegroups::set_default(&mut record, default);

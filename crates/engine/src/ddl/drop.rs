@@ -19,7 +19,14 @@ pub(crate) fn drop_objects(interpreter: &mut Interpreter<'_, '_>, node: &DropObj
             DropKind::Table => interpreter.transactional(|this| drop_table(this, name, node.if_exists))?,
             DropKind::Schema => interpreter.transactional(|this| crate::ddl::schema::drop_schema(this, name, node.if_exists))?,
             DropKind::Database => crate::ddl::database::drop_database(interpreter, name, node.if_exists)?,
-            DropKind::Login => crate::ddl::login::drop_login(interpreter, name)?,
+            DropKind::Login => crate::security::logins::drop_login(interpreter, &name.name.text)?,
+            DropKind::ServerRole => crate::security::roles::drop_server_role(interpreter.session, &name.name.text, node.if_exists)?,
+            DropKind::User => {
+                interpreter.transactional(|this| crate::security::users::drop_user(this, &name.name.text, node.if_exists))?;
+            }
+            DropKind::Role => {
+                interpreter.transactional(|this| crate::security::roles::drop_role(this, &name.name.text, node.if_exists))?;
+            }
             kind => interpreter.transactional(|this| drop_object(this, name, kind, node.if_exists))?,
         }
     }
@@ -38,8 +45,6 @@ fn kinds_of(kind: DropKind) -> (&'static [ObjectKind], &'static str, &'static st
         DropKind::Sequence => (&[ObjectKind::Sequence], "sequence object", "SEQUENCE"),
         DropKind::Synonym => (&[ObjectKind::Synonym], "synonym", "SYNONYM"),
         DropKind::Type => (&[ObjectKind::TableType, ObjectKind::AliasType], "type", "TYPE"),
-        DropKind::User => (&[], "user", "USER"),
-        DropKind::Role => (&[], "role", "ROLE"),
         _ => (&[], "object", "OBJECT"),
     }
 }
@@ -55,11 +60,10 @@ fn drop_object(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, kind: D
     {
         return Err(message(3705, &[&statement, &shown(name), &table.name, &"table", &"DROP TABLE"]).into());
     }
-    let open = database_of(interpreter.session, name)?;
+    let (open, schema) = (database_of(interpreter.session, name)?, schema_of(interpreter.session, name));
     let dropped = change_catalog(interpreter.session, &open, |catalog, part| {
         let of_types = kind == DropKind::Type;
-        let found =
-            if of_types { catalog.user_type(schema_of(name), &name.name.text) } else { catalog.object(schema_of(name), &name.name.text) };
+        let found = if of_types { catalog.user_type(&schema, &name.name.text) } else { catalog.object(&schema, &name.name.text) };
         let Some(object) = found.cloned() else { return Ok(false) };
         if !kinds.contains(&object.kind) {
             let own = word_of(object.kind);
@@ -91,7 +95,7 @@ fn drop_table(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, if_exist
     lock_for_change(session, &open, table.id)?;
     let dropped = change_catalog(session, &open, |catalog, part| {
         // Another session may have dropped it, or made another of the name, while this one waited.
-        let Some(table) = catalog.tables.table(schema_of(name), &name.name.text).filter(|now| now.id == table.id).cloned() else {
+        let Some(table) = catalog.tables.tables.get(&table.id.0).cloned() else {
             return Ok(false);
         };
         let referring = catalog.related(table.id).is_some_and(|r| r.referenced_by.iter().any(|c| c.table != table.id));

@@ -6,7 +6,7 @@
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::batch::program::Program;
-use crate::ddl::module::{NewModule, flags_of, keep_module, parameters_of};
+use crate::ddl::module::{NewModule, execute_as_of, flags_of, keep_module, parameters_of};
 use crate::ddl::procedure::in_module;
 use crate::ddl::user_type::meaning;
 use crate::ddl::view::columns_of_query;
@@ -23,6 +23,7 @@ pub(crate) fn create_function(interpreter: &mut Interpreter<'_, '_>, statement: 
     let described = describe(interpreter, node).map_err(|error| in_module(error, name))?;
     let mut new = NewModule::new(node.mode, &node.name, described.0, flags);
     (new.parameters, new.columns) = (described.1, described.2);
+    new.execute_as = execute_as_of(interpreter.session, &node.options)?;
     keep_module(interpreter, statement, new)
 }
 

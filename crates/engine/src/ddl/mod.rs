@@ -28,7 +28,6 @@ pub(crate) mod index;
 pub(crate) mod index_filter;
 pub(crate) mod index_options;
 pub(crate) mod key_constraint;
-pub(crate) mod login;
 pub(crate) mod low_priority;
 pub(crate) mod module;
 pub(crate) mod names;

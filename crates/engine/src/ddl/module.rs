@@ -10,14 +10,15 @@
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::names::{schema_of, shown};
+use crate::ddl::names::{find_object, schema_for_new, shown};
 use crate::ddl::table::check_free;
 use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::ddl::{catalog_error, change_catalog};
 use crate::messages::{message, unsupported_option};
+use crate::security::token::Who;
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, ModuleFlags, ObjectDef, ObjectId, ObjectKind, ParameterDef, SchemaId, TriggerDef};
+use thawdb_catalog::{ColumnDef, ModuleFlags, ObjectDef, ObjectId, ObjectKind, ObjectSecurity, ParameterDef, SchemaId, TriggerDef};
 use thawdb_tsql::ast::{CreateMode, ModuleOption, ModulePrincipal, ObjectName, Parameter, Stmt};
 use thawdb_tsql::token::{Keyword, TokenKind};
 use thawdb_types::{Collation, SqlError, TypeUse};
@@ -35,11 +36,13 @@ pub(crate) struct NewModule<'t> {
     pub(crate) parameters: Vec<ParameterDef>,
     pub(crate) parent: Option<ObjectId>,
     pub(crate) trigger: Option<TriggerDef>,
+    /// Whom it runs as.
+    pub(crate) execute_as: Option<i32>,
 }
 
 impl<'t> NewModule<'t> {
     pub(crate) fn new(mode: CreateMode, name: &'t ObjectName, kind: ObjectKind, flags: ModuleFlags) -> Self {
-        Self { mode, name, kind, flags, columns: Vec::new(), parameters: Vec::new(), parent: None, trigger: None }
+        Self { mode, name, kind, flags, columns: Vec::new(), parameters: Vec::new(), parent: None, trigger: None, execute_as: None }
     }
 }
 
@@ -52,10 +55,8 @@ pub(crate) fn flags_of(session: &SessionState, options: &[ModuleOption]) -> Resu
     };
     for option in options {
         match option {
-            // There is one principal, who owns everything: to run as caller, owner or self is the same.
-            ModuleOption::ExecuteAs(ModulePrincipal::Caller | ModulePrincipal::Self_ | ModulePrincipal::Owner) => {}
-            ModuleOption::ExecuteAs(ModulePrincipal::Name(name)) if name.eq_ignore_ascii_case("dbo") => {}
-            ModuleOption::ExecuteAs(_) => return Err(unsupported_option("EXECUTE AS")),
+            // Kept beside the object, see `execute_as_of`.
+            ModuleOption::ExecuteAs(_) => {}
             ModuleOption::Word(word) => match word.as_str() {
                 "RECOMPILE" => flags.recompiled = true,
                 "ENCRYPTION" => flags.encrypted = true,
@@ -67,6 +68,23 @@ pub(crate) fn flags_of(session: &SessionState, options: &[ModuleOption]) -> Resu
         }
     }
     Ok(flags)
+}
+
+/// Whom a module is to run as: a user, [`ObjectSecurity::AS_OWNER`], or `None` for its caller. 15517 for somebody one may not be.
+pub(crate) fn execute_as_of(session: &SessionState, options: &[ModuleOption]) -> Result<Option<i32>, SqlError> {
+    let given = options.iter().find_map(|option| match option {
+        ModuleOption::ExecuteAs(principal) => Some(principal),
+        ModuleOption::Word(_) => None,
+    });
+    Ok(match given {
+        None | Some(ModulePrincipal::Caller) => None,
+        Some(ModulePrincipal::Owner) => Some(ObjectSecurity::AS_OWNER),
+        Some(ModulePrincipal::Self_) => session.user_token(session.database.id).map(|user| user.user),
+        Some(ModulePrincipal::Name(name)) => match crate::security::impersonation::user_to_be(session, name)? {
+            Who::User(_, user) => Some(user),
+            Who::Login(_) => None,
+        },
+    })
 }
 
 /// The definitions of declared parameters: 134 for one named twice, 180 for too many.
@@ -145,9 +163,11 @@ pub(crate) fn keep_module(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
     let definition = definition_text(interpreter.text, statement, new.mode);
     interpreter.transactional(|this| {
         let (open, now) = (this.session.database.clone(), this.session.engine.now_datetime());
+        let known = this.session.definitions(open.id).and_then(|catalog| find_object(this.session, &catalog, new.name));
+        let known = known.filter(|_| new.mode != CreateMode::Create).map(|object| object.schema_name.clone());
+        let schema = known.unwrap_or_else(|| schema_for_new(this.session, new.name));
         change_catalog(this.session, &open, |catalog, part| {
-            let schema = schema_of(new.name);
-            let schema = catalog.schema(schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
+            let schema = catalog.schema(&schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
             let known = catalog.object(&schema.name, &new.name.name.text).cloned();
             let (id, created) = match (&known, new.mode) {
                 (Some(known), CreateMode::Alter | CreateMode::CreateOrAlter) if same_family(known.kind, new.kind) => {
@@ -165,8 +185,11 @@ pub(crate) fn keep_module(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
                     (catalog.take_object_id(), now)
                 }
             };
+            let execute_as = new.execute_as;
             let object = object_of(new, (id, schema.id, schema.name), definition, (created, now));
-            catalog.put_object(&mut part.txn, object).map_err(catalog_error(&open))
+            catalog.put_object(&mut part.txn, object).map_err(catalog_error(&open))?;
+            let owner = catalog.security.object(id.0).owner;
+            catalog.put_object_security(&mut part.txn, id, ObjectSecurity { owner, execute_as }).map_err(catalog_error(&open))
         })
         .map_err(Failure::run)
     })

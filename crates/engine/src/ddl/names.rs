@@ -5,12 +5,12 @@ use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::TableDef;
+use thawdb_catalog::{DatabaseCatalog, ObjectDef, TableDef};
 use thawdb_tsql::ast::ObjectName;
 use thawdb_types::SqlError;
 
-/// The schema of names that give none.
-pub(crate) const DEFAULT_SCHEMA: &str = "dbo";
+/// Where names without a schema are looked for last.
+pub(crate) const LAST_SCHEMA: &str = "dbo";
 
 /// A name as messages show it: the parts written, joined by points.
 pub(crate) fn shown(name: &ObjectName) -> String {
@@ -38,9 +38,40 @@ pub(crate) fn database_of(session: &SessionState, name: &ObjectName) -> Result<A
     }
 }
 
-/// The schema a name is in, as written or the default.
-pub(crate) fn schema_of(name: &ObjectName) -> &str {
-    name.schema.as_ref().map_or(DEFAULT_SCHEMA, |schema| &schema.text)
+/// The schemas a name is looked for in, in order: the one written, or the default one and dbo.
+pub(crate) fn schemas_of(session: &SessionState, name: &ObjectName) -> Vec<String> {
+    if let Some(schema) = &name.schema {
+        return vec![schema.text.clone()];
+    }
+    let first = session.default_schema().1;
+    let last = (!first.eq_ignore_ascii_case(LAST_SCHEMA)).then(|| LAST_SCHEMA.to_owned());
+    std::iter::once(first.to_string()).chain(last).collect()
+}
+
+/// The schema in which something of this name is made: the one written, or the user's.
+pub(crate) fn schema_for_new(session: &SessionState, name: &ObjectName) -> String {
+    match &name.schema {
+        Some(schema) => schema.text.clone(),
+        None if name.name.text.starts_with('#') => LAST_SCHEMA.to_owned(),
+        None => session.users_schema().1.to_string(),
+    }
+}
+
+/// The schema a name is in: where there is something of it, or the last one it is looked for in.
+pub(crate) fn schema_of(session: &SessionState, name: &ObjectName) -> String {
+    let mut schemas = schemas_of(session, name);
+    let catalog = database_of(session, name).ok().and_then(|open| session.definitions(open.id));
+    if let (Some(catalog), true) = (catalog, schemas.len() > 1) {
+        let text = &name.name.text;
+        let there = |schema: &String| {
+            let object = catalog.tables.table(schema, text).is_some() || catalog.object(schema, text).is_some();
+            object || catalog.user_type(schema, text).is_some()
+        };
+        if there(&schemas[0]) {
+            schemas.truncate(1);
+        }
+    }
+    schemas.pop().expect("one schema at least")
 }
 
 /// The table of a name, if there is one.
@@ -49,8 +80,14 @@ pub(crate) fn find_table(session: &SessionState, name: &ObjectName) -> Result<Op
     if is_local_temporary(name) {
         return Ok(session.temp.get(&name.name.text).map(|temp| temp.table.clone()));
     }
-    let catalog = session.definitions(open.id);
-    Ok(catalog.and_then(|catalog| catalog.tables.table(schema_of(name), &name.name.text).cloned()))
+    session.check_entry(open.id)?;
+    let Some(catalog) = session.definitions(open.id) else { return Ok(None) };
+    Ok(schemas_of(session, name).iter().find_map(|schema| catalog.tables.table(schema, &name.name.text).cloned()))
+}
+
+/// The object of a name that is no table and no type, if there is one.
+pub(crate) fn find_object(session: &SessionState, catalog: &DatabaseCatalog, name: &ObjectName) -> Option<Arc<ObjectDef>> {
+    schemas_of(session, name).iter().find_map(|schema| catalog.object(schema, &name.name.text).cloned())
 }
 
 /// Parses `[a].b.c` of a string argument (OBJECT_ID, sp_help) into a name.

@@ -7,7 +7,7 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::batch::module::statements_of;
 use crate::batch::program::Program;
-use crate::ddl::module::{NewModule, flags_of, keep_module, parameters_of};
+use crate::ddl::module::{NewModule, execute_as_of, flags_of, keep_module, parameters_of};
 use crate::messages::{unsupported, unsupported_option};
 use thawdb_catalog::ObjectKind;
 use thawdb_tsql::ast::{CreateProcedure, ModuleBody, Stmt};
@@ -28,6 +28,7 @@ pub(crate) fn create_procedure(interpreter: &mut Interpreter<'_, '_>, statement:
     Program::new(statements_of(&node.body)).map_err(|error| in_module(error, &node.name.name.text))?;
     let flags = flags_of(interpreter.session, &node.options)?;
     let mut new = NewModule::new(node.mode, &node.name, ObjectKind::Procedure, flags);
+    new.execute_as = execute_as_of(interpreter.session, &node.options)?;
     let parameters = parameters_of(interpreter.session, &node.parameters);
     new.parameters = parameters.map_err(|error| in_module(error, &node.name.name.text))?;
     keep_module(interpreter, statement, new)

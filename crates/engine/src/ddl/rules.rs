@@ -122,6 +122,7 @@ impl Interpreter<'_, '_> {
             return Err(unsupported_option("FOREIGN KEY to another database"));
         }
         let parent = find_table(self.session, &clause.table)?.ok_or_else(invalid)?;
+        self.session.allow_object("REFERENCES", (parent.database, parent.id))?;
         if parent.id != table.id {
             lock_for_change(self.session, open, parent.id)?;
         }

@@ -4,6 +4,8 @@ use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::{catalog_error, change_catalog};
 use crate::messages::{message, unsupported_option};
+use crate::security::ownership::may_give_to;
+use crate::security::token::DBO;
 use thawdb_catalog::{SchemaDef, SchemaId};
 use thawdb_tsql::ast::{CreateSchema, ObjectName};
 
@@ -18,14 +20,17 @@ pub(crate) fn create_schema(interpreter: &mut Interpreter<'_, '_>, node: &Create
     let name = node.name.as_ref().or(node.authorization.as_ref()).map(|name| name.text.clone()).unwrap_or_default();
     interpreter.transactional(|this| {
         let open = this.session.database.clone();
+        let judge = this.session.judge(open.id)?;
+        let me = judge.user.as_ref().map_or(DBO, |(user, _)| user.user);
         change_catalog(this.session, &open, |catalog, part| {
             if catalog.schema(&name).is_some() {
                 return Err(message(2714, &[&name]).with_state(6));
             }
             let owner = match &node.authorization {
-                None => 1,
+                None => me,
                 Some(owner) => {
-                    catalog.user(&owner.text).map(|user| user.id).ok_or_else(|| message(15151, &[&"find", &"user", &owner.text]))?
+                    let found = catalog.user(&owner.text).map(|user| user.id).filter(|id| may_give_to(&judge, catalog, *id));
+                    found.ok_or_else(|| message(15151, &[&"find", &"user", &owner.text]))?
                 }
             };
             let last = catalog.schemas.keys().filter(|id| **id < 16384).max().copied().unwrap_or(0);

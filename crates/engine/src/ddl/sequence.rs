@@ -9,7 +9,7 @@
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::sql_type;
-use crate::ddl::names::{database_of, schema_of, shown};
+use crate::ddl::names::{database_of, find_object, schema_for_new, shown};
 use crate::ddl::table::check_free;
 use crate::ddl::{catalog_error, change_catalog, plain_error};
 use crate::instance::database::OpenDatabase;
@@ -53,9 +53,9 @@ pub(crate) fn create_sequence(interpreter: &mut Interpreter<'_, '_>, node: &Sequ
     interpreter.transactional(|this| {
         let open = database_of(this.session, &node.name)?;
         let now = this.session.engine.now_datetime();
+        let schema = schema_for_new(this.session, &node.name);
         change_catalog(this.session, &open, |catalog, part| {
-            let schema = schema_of(&node.name);
-            let schema = catalog.schema(schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
+            let schema = catalog.schema(&schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
             check_free(catalog, &schema.name, &node.name.name.text, &node.name.name.text)?;
             let object = ObjectDef {
                 id: catalog.take_object_id(),
@@ -85,8 +85,8 @@ pub(crate) fn alter_sequence(interpreter: &mut Interpreter<'_, '_>, node: &Seque
     let open = database_of(interpreter.session, &node.name)?;
     let missing = || message(15151, &[&"alter", &"sequence object", &shown(&node.name)]);
     let catalog = interpreter.session.definitions(open.id).ok_or_else(missing)?;
-    let found = catalog.object(schema_of(&node.name), &node.name.name.text).filter(|object| object.kind == ObjectKind::Sequence);
-    let mut object = (**found.ok_or_else(missing)?).clone();
+    let found = find_object(interpreter.session, &catalog, &node.name).filter(|object| object.kind == ObjectKind::Sequence);
+    let mut object = (*found.ok_or_else(missing)?).clone();
     let old = object.sequence.expect("a sequence has its numbers");
     let range = range_of(&old.sql_type).expect("checked when it was made");
     let mut sequence = changed(interpreter, node, old, range)?;

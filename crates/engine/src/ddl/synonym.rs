@@ -2,7 +2,7 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::names::{database_of, schema_of};
+use crate::ddl::names::{database_of, schema_for_new};
 use crate::ddl::table::check_free;
 use crate::ddl::{catalog_error, change_catalog};
 use crate::messages::message;
@@ -15,9 +15,9 @@ pub(crate) fn create_synonym(interpreter: &mut Interpreter<'_, '_>, node: &Creat
     interpreter.transactional(|this| {
         let open = database_of(this.session, &node.name)?;
         let now = this.session.engine.now_datetime();
+        let schema = schema_for_new(this.session, &node.name);
         change_catalog(this.session, &open, |catalog, part| {
-            let schema = schema_of(&node.name);
-            let schema = catalog.schema(schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
+            let schema = catalog.schema(&schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
             check_free(catalog, &schema.name, &node.name.name.text, &node.name.name.text)?;
             let object = ObjectDef {
                 id: catalog.take_object_id(),

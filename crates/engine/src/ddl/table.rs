@@ -6,7 +6,7 @@ use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
 use crate::ddl::compression;
 use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
 use crate::ddl::index_filter::FilterReader;
-use crate::ddl::names::{DEFAULT_SCHEMA, database_of, is_local_temporary, schema_of, shown};
+use crate::ddl::names::{database_of, is_local_temporary, schema_for_new, shown};
 use crate::ddl::rules::{NewRule, rule_of, rules_of};
 use crate::ddl::temporary::keep_checks;
 use crate::ddl::{catalog_error, change_catalog, plain_error};
@@ -253,11 +253,11 @@ pub(crate) fn add_table(session: &mut SessionState, name: &ObjectName, new: NewT
     }
     let open = database_of(session, name)?;
     let global = name.name.text.starts_with("##");
-    let schema = if global { DEFAULT_SCHEMA } else { schema_of(name) };
+    let schema = schema_for_new(session, name);
     let now = session.engine.now_datetime();
     let text = shown(name);
     let table = change_catalog(session, &open, |catalog, part| {
-        let schema = catalog.schema(schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
+        let schema = catalog.schema(&schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
         check_free(catalog, &schema.name, &new.name, &text)?;
         let id = catalog.take_object_id();
         let table = build(&open, &mut part.txn, id, (schema.id, &schema.name), &new, now, |_| true)?;

@@ -10,7 +10,7 @@ use crate::batch::interpreter::Interpreter;
 use crate::batch::module::find_object;
 use crate::batch::module::statements_of;
 use crate::batch::program::Program;
-use crate::ddl::module::{NewModule, flags_of, keep_module};
+use crate::ddl::module::{NewModule, execute_as_of, flags_of, keep_module};
 use crate::ddl::names::{database_of, find_table, shown};
 use crate::ddl::procedure::in_module;
 use crate::ddl::{catalog_error, change_catalog, lock_for_change};
@@ -54,6 +54,7 @@ pub(crate) fn create_trigger(interpreter: &mut Interpreter<'_, '_>, statement: &
     let mut place = node.name.clone();
     place.schema = Some(Ident::new(parent.schema.clone()));
     let mut new = NewModule::new(node.mode, &place, ObjectKind::Trigger, flags_of(interpreter.session, &node.options)?);
+    new.execute_as = execute_as_of(interpreter.session, &node.options)?;
     new.parent = Some(parent.id);
     new.trigger = Some(trigger);
     keep_module(interpreter, statement, new)

@@ -14,7 +14,7 @@
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::sql_type;
-use crate::ddl::names::{DEFAULT_SCHEMA, schema_of, shown};
+use crate::ddl::names::{schema_for_new, schemas_of, shown};
 use crate::ddl::temporary::make_variable;
 use crate::ddl::{catalog_error, change_catalog};
 use crate::messages::{message, unsupported};
@@ -50,9 +50,9 @@ pub(crate) fn create_type(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
     let quoted_identifier = interpreter.session.options.quoted_identifier;
     interpreter.transactional(|this| {
         let (open, now) = (this.session.database.clone(), this.session.engine.now_datetime());
+        let schema = schema_for_new(this.session, &node.name);
         change_catalog(this.session, &open, |catalog, part| {
-            let schema = schema_of(&node.name);
-            let schema = catalog.schema(schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
+            let schema = catalog.schema(&schema).ok_or_else(|| message(2760, &[&schema]))?.clone();
             if catalog.user_type(&schema.name, name).is_some() {
                 return Err(message(219, &[&shown(&node.name)]));
             }
@@ -111,6 +111,7 @@ pub(crate) fn meaning(
     };
     let Some(object) = find(session, data_type) else { return Err(error) };
     if object.kind == ObjectKind::TableType {
+        session.allow_action(thawdb_query::access::AccessAction::Execute, (session.database.id, object.id))?;
         return Ok(TypeMeaning::Table(object));
     }
     let base = object.columns.first().ok_or_else(|| internal(format!("type {} stands for nothing", object.name)))?;
@@ -124,8 +125,7 @@ fn find(session: &SessionState, data_type: &DataType) -> Option<Arc<ObjectDef>> 
         Some(database) => session.engine.database_named(&database.text)?.id,
     };
     let catalog = session.definitions(database)?;
-    let schema = name.schema.as_ref().map_or(DEFAULT_SCHEMA, |schema| &schema.text);
-    catalog.user_type(schema, &name.name.text).cloned()
+    schemas_of(session, name).iter().find_map(|schema| catalog.user_type(schema, &name.name.text).cloned())
 }
 
 /// The clauses of a table type; parsed at their first use.

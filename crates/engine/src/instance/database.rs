@@ -90,7 +90,12 @@ impl OpenDatabase {
         // Release: who finds the version finds the catalog. A session that read the old one holds off the definition's change
         // (`storage::locks::brief`) or meets the new one when it has its lock.
         self.version.store(catalog.tables.version, Ordering::Release);
+        let same = published.security.version == catalog.security.version;
         *published = catalog;
+        drop(published);
+        if !same {
+            crate::security::context::changed();
+        }
     }
 
     /// Version of the tables in the committed catalog.

@@ -52,7 +52,11 @@ impl Engine {
         let mut txn = master.storage.begin();
         let result = change(&mut next, &mut txn).map_err(|e| storage_error::catalog("master", e))?;
         txn.commit().map_err(|e| plain("master", e))?;
+        let same = published.security.version == next.security.version;
         *published = next;
+        if !same {
+            crate::security::context::changed();
+        }
         Ok(result)
     }
 
@@ -127,6 +131,8 @@ impl Engine {
             self.change_master(|instance, txn| instance.put_database(txn, recorded))?;
         }
         database.set_record(Arc::new(record));
+        // The owner is dbo there.
+        crate::security::context::changed();
         Ok(())
     }
 }

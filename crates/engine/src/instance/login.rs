@@ -14,7 +14,7 @@ use crate::instance::registry::SessionFacts;
 use crate::instance::{Engine, MASTER_ID};
 use crate::messages::message;
 use crate::session::Session;
-use crate::session::state::{Identity, SessionState};
+use crate::session::state::SessionState;
 use argon2::{Algorithm, Argon2, Params, Version};
 use std::sync::Arc;
 use thawdb_catalog::LoginRecord;
@@ -56,7 +56,7 @@ pub(crate) fn hash_password(engine_random: &dyn thawdb_device::Random, password:
 }
 
 /// Whether the password is the one hashed; takes as long when there is nothing to compare with.
-fn check_password(stored: Option<&str>, password: &Secret) -> bool {
+pub(crate) fn check_password(stored: Option<&str>, password: &Secret) -> bool {
     let parts = stored.and_then(|stored| {
         let mut parts = stored.split('$');
         let version = parts.next()?;
@@ -85,6 +85,10 @@ pub(crate) fn ensure_sa(engine: &Engine) -> Result<(), SqlError> {
     }
     let now = engine.now_datetime();
     let record = LoginRecord {
+        kind: b'S',
+        owner: SA_ID,
+        check_policy: false,
+        check_expiration: false,
         id: SA_ID,
         name: "sa".into(),
         sid: SA_SID.to_vec(),
@@ -100,7 +104,7 @@ pub(crate) fn ensure_sa(engine: &Engine) -> Result<(), SqlError> {
 
 fn authenticate(engine: &Engine, user: &str, password: &Secret) -> Result<LoginRecord, SqlError> {
     let known = engine.master.lock().logins.values().find(|login| login.name.eq_ignore_ascii_case(user)).cloned();
-    let stored = known.as_ref().filter(|login| !login.disabled).and_then(|login| login.password_hash.clone());
+    let stored = known.as_ref().filter(|login| !login.disabled && !login.is_role()).and_then(|login| login.password_hash.clone());
     match (check_password(stored.as_deref(), password), known) {
         (true, Some(login)) => Ok(login),
         _ => Err(message(18456, &[&user, &"", &""]).with_state(1)),
@@ -118,8 +122,8 @@ fn choose_database(engine: &Engine, request: &LoginRequest, login: &LoginRecord)
 pub(crate) fn login(engine: &Arc<Engine>, request: LoginRequest) -> Result<(Session, LoginInfo), SqlError> {
     let login = authenticate(engine, &request.user, &request.password)?;
     let database = choose_database(engine, &request, &login)?;
-    let identity = Identity { login: login.name.clone(), sid: login.sid.clone(), principal_id: login.id };
-    let session = open_session(engine, identity, database.clone(), facts_of(engine, &request))?;
+    let session = open_session(engine, login.id, database.clone(), facts_of(engine, &request, &login.name))?;
+    session.check_login(&request)?;
     let info = LoginInfo {
         session_id: session.id(),
         database: database.name(),
@@ -133,16 +137,15 @@ pub(crate) fn login(engine: &Arc<Engine>, request: LoginRequest) -> Result<(Sess
 
 /// A session as sa that no client asked for.
 pub(crate) fn internal_session(engine: &Arc<Engine>) -> Session {
-    let identity = Identity { login: "sa".into(), sid: SA_SID.to_vec(), principal_id: SA_ID };
     let database = engine.database(MASTER_ID).expect("master is open as long as the engine is");
     let request = LoginRequest { user: "sa".into(), app_name: "ThawDB".into(), ..LoginRequest::default() };
-    open_session(engine, identity, database, facts_of(engine, &request)).expect("master can be used and numbers are free")
+    open_session(engine, SA_ID, database, facts_of(engine, &request, "sa")).expect("master can be used and numbers are free")
 }
 
-fn facts_of(engine: &Engine, request: &LoginRequest) -> SessionFacts {
+fn facts_of(engine: &Engine, request: &LoginRequest, login: &str) -> SessionFacts {
     let now = engine.now_datetime();
     SessionFacts {
-        login_name: request.user.clone(),
+        login_name: login.to_owned(),
         host_name: request.host_name.clone(),
         app_name: request.app_name.clone(),
         client_interface: request.client_interface.clone(),
@@ -162,9 +165,9 @@ fn facts_of(engine: &Engine, request: &LoginRequest) -> SessionFacts {
     }
 }
 
-fn open_session(engine: &Arc<Engine>, identity: Identity, database: Arc<OpenDatabase>, facts: SessionFacts) -> Result<Session, SqlError> {
+fn open_session(engine: &Arc<Engine>, login: i32, database: Arc<OpenDatabase>, facts: SessionFacts) -> Result<Session, SqlError> {
     let ticket = engine.sessions.open(facts)?;
-    SessionState::new(engine.clone(), ticket.clone(), identity, database).map(Session::new).inspect_err(|_| {
+    SessionState::new(engine.clone(), ticket.clone(), login, database).map(Session::new).inspect_err(|_| {
         engine.sessions.close(&ticket);
     })
 }

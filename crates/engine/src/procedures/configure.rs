@@ -4,7 +4,7 @@
 //! sp_configure name, value ─► recorded in master (config_value), 15457 ─► RECONFIGURE or start ─► in use (run_value)
 //! ```
 //! Which settings can be changed is [`CHANGEABLE`]; the others are shown, and changing them is refused by name (40517).
-//! Messages: 15123 (no such option), 15124 (several begin so), 15129 (not a value of it), 15457.
+//! Messages: 15123 (no such option), 15124 (several begin so), 15129 (not a value of it), 15247 (not allowed), 15457.
 
 use crate::batch::arguments::Argument;
 use crate::batch::failure::Failure;
@@ -12,6 +12,7 @@ use crate::batch::outbox::Outbox;
 use crate::instance::Engine;
 use crate::messages::{message, unsupported_option};
 use crate::procedures::Returned;
+use crate::security::rule::Securable;
 use crate::session::state::SessionState;
 use crate::views::server::{CONFIGURATIONS, recorded};
 
@@ -42,6 +43,9 @@ pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: 
             None if argument.name.is_empty() => return Err(message(8144, &[&NAME]).into()),
             None => return Err(message(8145, &[&argument.name, &NAME]).into()),
         }
+    }
+    if !session.server_judge().allows(Securable::Server, "ALTER SETTINGS") {
+        return Err(message(15_247, &[]).into());
     }
     let name = name.unwrap_or_default();
     let value = value.ok_or_else(|| message(8114, &[&"varchar", &"int"]))?;

@@ -15,7 +15,6 @@ use crate::batch::arguments::Argument;
 use crate::batch::failure::Failure;
 use crate::batch::outbox::Outbox;
 use crate::ddl::compression;
-use crate::ddl::names::DEFAULT_SCHEMA;
 use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
@@ -85,13 +84,14 @@ fn columns() -> Vec<OutputColumn> {
 fn estimates(session: &mut SessionState, given: &[Scalar; 6]) -> Result<Vec<Vec<Scalar>>, SqlError> {
     let missing = |at: usize| message(201, &[&NAME, &PARAMETERS[at]]);
     let name = given[1].as_text().ok_or_else(|| missing(1))?;
-    let schema = given[0].as_text().unwrap_or(DEFAULT_SCHEMA);
+    let schema = given[0].as_text().map_or_else(|| session.default_schema().1, Arc::from);
     let wrong = || message(15600, &[&format!("sys.{NAME}")]);
     let word = given[4].as_text().ok_or_else(wrong)?;
     let wanted = compression::method(word).map_err(|error| if error.number == 102 { wrong() } else { error })?;
     let open = session.database.clone();
-    let found = session.definitions(open.id).and_then(|catalog| catalog.tables.table(schema, name).cloned());
+    let found = session.visible(open.id).and_then(|catalog| catalog.tables.table(&schema, name).cloned());
     let table = found.ok_or_else(|| message(15001, &[&name]))?;
+    session.allow_object("SELECT", (open.id, table.id))?;
     if given[3].as_i64().is_some_and(|partition| partition != 1) {
         return Ok(Vec::new());
     }

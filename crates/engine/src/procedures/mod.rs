@@ -11,6 +11,7 @@ pub(crate) mod applock;
 pub(crate) mod catalog;
 pub(crate) mod configure;
 pub(crate) mod estimate;
+pub(crate) mod principals;
 pub(crate) mod rename;
 pub(crate) mod texts;
 pub(crate) mod trigger_order;
@@ -104,7 +105,7 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
-    if let Some(procedure) = catalog::PROCEDURES.iter().find(|procedure| procedure.name == bare) {
+    if let Some(procedure) = catalog::PROCEDURES.iter().chain(principals::PROCEDURES).find(|procedure| procedure.name == bare) {
         return Some(Procedure::Catalog(procedure));
     }
     REFUSED.iter().find(|refused| **refused == bare).map(|refused| Procedure::Refused(refused))
@@ -149,6 +150,10 @@ pub(crate) fn call(
         Procedure::TriggerOrder => trigger_order::call(session, arguments),
         Procedure::EstimateCompression => estimate::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
+        Procedure::Module(found) if found.object.kind == thawdb_catalog::ObjectKind::Procedure => {
+            session.may_call(&found)?;
+            call_procedure(session, out, &found, arguments, guarded)
+        }
         Procedure::Module(found) => call_procedure(session, out, &found, arguments, guarded),
     }
 }

@@ -79,7 +79,7 @@ fn table_of(session: &mut SessionState, name: &ObjectName, kind: &str) -> Result
     };
     let open = database_of(session, &table)?;
     let find = |session: &SessionState| {
-        session.definitions(open.id).and_then(|catalog| catalog.tables.table(schema_of(&table), &table.name.text).cloned())
+        crate::ddl::names::find_table(session, &table).ok().flatten().filter(|found| session.may_alter(found.database, found.id))
     };
     let found = find(session).ok_or_else(wrong)?;
     lock_for_change(session, &open, found.id)?;
@@ -141,8 +141,16 @@ fn put_index_name(
 /// Renames a table, a constraint or what else has a name in a schema; false if there is nothing of the name.
 fn rename_object(session: &mut SessionState, name: &ObjectName, new: &str) -> Result<bool, SqlError> {
     let open = database_of(session, name)?;
-    let (schema, now) = (schema_of(name).to_owned(), session.engine.now_datetime());
-    let known = session.definitions(open.id).and_then(|catalog| catalog.tables.table(&schema, &name.name.text).cloned());
+    let (schema, now) = (schema_of(session, name), session.engine.now_datetime());
+    let definitions = session.definitions(open.id);
+    let known = definitions.as_ref().and_then(|catalog| catalog.tables.table(&schema, &name.name.text).cloned());
+    let object =
+        definitions.as_ref().and_then(|catalog| catalog.object(&schema, &name.name.text).map(|object| object.parent.unwrap_or(object.id)));
+    let constraint = definitions.as_ref().and_then(|catalog| catalog.constraint(&schema, &name.name.text).map(|c| c.table));
+    let altered = known.as_ref().map(|table| table.id).or(object).or(constraint);
+    if altered.is_some_and(|id| !session.may_alter(open.id, id)) {
+        return Ok(false);
+    }
     if let Some(table) = known {
         lock_for_change(session, &open, table.id)?;
     }

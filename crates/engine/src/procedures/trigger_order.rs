@@ -54,6 +54,9 @@ fn set_order(session: &mut SessionState, name: &str, order: &str, statement: &st
     let found = find_object(session, &parsed)?.filter(|found| found.object.kind == ObjectKind::Trigger);
     let found = found.ok_or_else(unknown)?;
     let (object, open) = (found.object, found.database);
+    if !session.may_alter(open.id, object.parent.unwrap_or(object.id)) {
+        return Err(unknown());
+    }
     let trigger = object.trigger.ok_or_else(unknown)?;
     let words = ["INSERT", "UPDATE", "DELETE"];
     let wrong = || message(15600, &[&"sys.sp_settriggerorder"]);

@@ -4,7 +4,7 @@ use crate::session::cursors::CursorId;
 use crate::session::rowset::Rowset;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use thawdb_catalog::{ObjectId, TableDef};
+use thawdb_catalog::{DatabaseId, ObjectId, SchemaId, TableDef};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// A variable or parameter.
@@ -58,6 +58,12 @@ pub(crate) struct Frame {
     pub(crate) returned: Option<Scalar>,
     /// Severity of the worst error told in it.
     pub(crate) worst_severity: u8,
+    /// The owner of the module it is, and the database that is in: what else that owns needs no permission.
+    pub(crate) chain: Option<(DatabaseId, i32)>,
+    /// The schema of the module it is, where names without one are looked for first.
+    pub(crate) schema: Option<(SchemaId, Arc<str>)>,
+    /// How many contexts there were when it began: REVERT goes no further back.
+    pub(crate) contexts: usize,
     /// Levels the scope counts for `@@NESTLEVEL`.
     pub(crate) nests: usize,
 }

@@ -48,7 +48,7 @@ pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar])
     let found = of_databases(session, name, &given)
         .or_else(|| of_objects(session, name, &given))
         .or_else(|| of_columns(session, name, &given))
-        .or_else(|| of_principals(session, name, &given))
+        .or_else(|| crate::security::functions::of_principals(session, name, arguments))
         .or_else(|| of_files(session, name, &given));
     found.ok_or_else(|| message(195, &[&name, &"built-in function name"]))
 }
@@ -99,7 +99,7 @@ fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
             None => return Err(message(140, &[])),
         },
         "GETANSINULL" => Scalar::Int(1),
-        "PERMISSIONS" => Scalar::Int(i32::MAX),
+        "PERMISSIONS" => Scalar::Int(if session.is_sysadmin() { i32::MAX } else { 0 }),
         _ => globals::global(session, &name.to_ascii_lowercase()).map_err(|_| message(195, &[&name, &"built-in function name"]))?,
     })
 }
@@ -117,7 +117,6 @@ fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Op
         "SERVERPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::server(session, property)),
         "CONNECTIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::connection(session, property)),
         "SESSIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::session(session, property)),
-        "HAS_DBACCESS" => optional(given.text(0).and_then(|name| engine.database_named(name)), |_| Scalar::Int(1)),
         "CURSOR_STATUS" => optional(session.cursor_status(given.text(0)?, given.text(1)?), Scalar::SmallInt),
         "SESSION_CONTEXT" => Scalar::Null,
         _ => return None,
@@ -125,11 +124,11 @@ fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Op
 }
 
 fn catalog_of(session: &SessionState, database: Option<i32>) -> Option<Arc<DatabaseCatalog>> {
-    session.definitions(database.map_or(session.database.id, DatabaseId))
+    session.visible(database.map_or(session.database.id, DatabaseId))
 }
 
 fn table_by_id(session: &SessionState, id: i32, database: Option<i32>) -> Option<Arc<TableDef>> {
-    session.table(database.map_or(session.database.id, DatabaseId), ObjectId(id))
+    crate::security::visibility::table(session, database.map_or(session.database.id, DatabaseId), ObjectId(id))
 }
 
 fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
@@ -145,6 +144,7 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         }
         "OBJECT_DEFINITION" => {
             let object = catalog_of(session, None).and_then(|catalog| catalog.objects.get(&given.int(0)?).cloned());
+            let object = object.filter(|object| crate::security::visibility::defines(session, session.database.id, object.id));
             optional(object.as_deref().and_then(crate::views::modules::shown_definition), text)
         }
         "OBJECTPROPERTY" | "OBJECTPROPERTYEX" => {
@@ -161,9 +161,9 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         }
         "TYPE_ID" => {
             let name = given.text(0).and_then(parse_name)?;
-            let schema = name.schema.as_ref().map_or("dbo", |schema| schema.text.as_str());
+            let schema = name.schema.as_ref().map_or_else(|| session.default_schema().1.to_string(), |schema| schema.text.clone());
             let known = crate::views::types::id_of_name(&name.name.text);
-            optional(known.or_else(|| crate::views::types::user_type_named(session, schema, &name.name.text)), Scalar::Int)
+            optional(known.or_else(|| crate::views::types::user_type_named(session, &schema, &name.name.text)), Scalar::Int)
         }
         "TYPE_NAME" => optional(given.int(0), |id| {
             let known = crate::views::types::name_of_id(id).map(str::to_owned);
@@ -183,12 +183,18 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
     })
 }
 
+/// The table of a name that the session may know of.
+fn visible_table(session: &SessionState, name: &thawdb_tsql::ast::ObjectName) -> Option<Arc<TableDef>> {
+    let table = find_table(session, name).ok().flatten()?;
+    crate::security::visibility::table(session, table.database, table.id)
+}
+
 /// OBJECT_ID: a table, a constraint or a view of the system; `kind` is the second argument.
 pub(crate) fn object_id(session: &SessionState, name: &str, kind: Option<&str>) -> Option<i32> {
     let name = parse_name(name)?;
     let kind = kind.map(|kind| kind.trim().to_ascii_uppercase());
     let wants = |code: &str| kind.as_deref().is_none_or(|kind| kind == code);
-    if let Ok(Some(table)) = find_table(session, &name) {
+    if let Some(table) = visible_table(session, &name) {
         return wants("U").then_some(table.id.0);
     }
     if let Some(schema) = &name.schema
@@ -197,11 +203,11 @@ pub(crate) fn object_id(session: &SessionState, name: &str, kind: Option<&str>) 
         return (wants("V") || wants("S")).then_some(id);
     }
     let open = crate::ddl::names::database_of(session, &name).ok()?;
-    let catalog = session.definitions(open.id)?;
-    if let Some(object) = catalog.object(crate::ddl::names::schema_of(&name), &name.name.text) {
+    let catalog = session.visible(open.id)?;
+    if let Some(object) = crate::ddl::names::find_object(session, &catalog, &name) {
         return wants(object.kind.code().0.trim()).then_some(object.id.0);
     }
-    let constraint = catalog.constraint(crate::ddl::names::schema_of(&name), &name.name.text)?;
+    let constraint = crate::ddl::names::schemas_of(session, &name).iter().find_map(|schema| catalog.constraint(schema, &name.name.text))?;
     wants(crate::views::objects::constraint_type(&constraint.kind).0.trim()).then_some(constraint.id.0)
 }
 
@@ -219,7 +225,7 @@ pub(crate) fn object_name(session: &SessionState, id: i32, database: Option<i32>
 }
 
 fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
-    let named = |at: usize| given.text(at).and_then(parse_name).and_then(|name| find_table(session, &name).ok().flatten());
+    let named = |at: usize| given.text(at).and_then(parse_name).and_then(|name| visible_table(session, &name));
     let by_id = |at: usize| given.int(at).and_then(|id| table_by_id(session, id, None));
     Some(match name {
         "COL_NAME" => {
@@ -268,41 +274,6 @@ pub(crate) fn ident_current(session: &SessionState, table: &TableDef) -> Option<
     let column = session.identity_column(table.database, table.id).ok()?;
     let open = session.storage_of(table.database).ok()?;
     Some(open.counters.last_identity(table.id, column).unwrap_or(column.definition.seed))
-}
-
-fn of_principals(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
-    let logins = || session.engine.master.lock().logins.clone();
-    let by_name = |name: Option<&str>| logins().into_values().find(|login| name.is_some_and(|n| login.name.eq_ignore_ascii_case(n)));
-    Some(match name {
-        "SUSER_ID" => optional(by_name(given.text(0)), |login| Scalar::Int(login.id)),
-        "SUSER_NAME" => optional(logins().get(&given.int(0)?), |login| text(login.name.clone())),
-        "SUSER_SID" => optional(by_name(given.text(0)), |login| Scalar::Binary(login.sid)),
-        "SUSER_SNAME" => {
-            let Some(Scalar::Binary(sid)) = given.0.first() else { return Some(Scalar::Null) };
-            optional(logins().into_values().find(|login| login.sid == *sid), |login| text(login.name))
-        }
-        "USER_ID" | "DATABASE_PRINCIPAL_ID" => {
-            let catalog = catalog_of(session, None)?;
-            optional(given.text(0).and_then(|name| catalog.user(name)), |user| Scalar::Int(user.id))
-        }
-        "USER_NAME" => {
-            let catalog = catalog_of(session, None)?;
-            optional(given.int(0).and_then(|id| catalog.users.get(&id)), |user| text(user.name.clone()))
-        }
-        // The one who is here is sa: dbo in every database, member of sysadmin.
-        "IS_MEMBER" | "IS_ROLEMEMBER" => match given.text(0)?.to_ascii_lowercase().as_str() {
-            "db_owner" | "public" => Scalar::Int(1),
-            role => optional(catalog_of(session, None)?.user(role).filter(|user| user.kind == b'R'), |_| Scalar::Int(0)),
-        },
-        "IS_SRVROLEMEMBER" => match given.text(0)?.to_ascii_lowercase().as_str() {
-            "sysadmin" | "public" => Scalar::Int(1),
-            "serveradmin" | "securityadmin" | "processadmin" | "setupadmin" | "bulkadmin" | "diskadmin" | "dbcreator" => Scalar::Int(0),
-            _ => Scalar::Null,
-        },
-        "HAS_PERMS_BY_NAME" => Scalar::Int(1),
-        "PERMISSIONS" => Scalar::Int(i32::MAX),
-        _ => return None,
-    })
 }
 
 fn of_files(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {

@@ -72,13 +72,6 @@ fn of_options(session: &SessionState, name: &str) -> Option<Scalar> {
 
 fn of_session(session: &SessionState, facts: &SessionFacts, name: &str) -> Option<Scalar> {
     Some(match name {
-        "suser_sname" | "suser_name" | "system_user" | "original_login" => text(session.identity.login.clone()),
-        "suser_id" => Scalar::Int(session.identity.principal_id),
-        "suser_sid" => Scalar::Binary(session.identity.sid.clone()),
-        "user_name" | "user" | "current_user" | "session_user" => text("dbo"),
-        "user_id" | "database_principal_id" => Scalar::Int(1),
-        "schema_name" => text("dbo"),
-        "schema_id" => Scalar::Int(1),
         "host_name" => text(facts.host_name.clone()),
         "host_id" => text(facts.client_process_id.to_string()),
         "app_name" | "program_name" => text(facts.app_name.clone()),
@@ -86,7 +79,7 @@ fn of_session(session: &SessionState, facts: &SessionFacts, name: &str) -> Optio
         "db_id" => Scalar::SmallInt(i16::try_from(session.database.id.0).unwrap_or(i16::MAX)),
         "@@language" => text(facts.language.clone()),
         "@@langid" => Scalar::SmallInt(0),
-        _ => return None,
+        _ => return crate::security::functions::of_nobody_else(session, name),
     })
 }
 

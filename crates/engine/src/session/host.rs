@@ -49,6 +49,10 @@ impl SessionInfo for SessionState {
         Ok(self.engine.usable_database(name)?.map(|open| open.id))
     }
 
+    fn enter(&self, database: DatabaseId) -> Result<(), SqlError> {
+        self.check_entry(database)
+    }
+
     fn function(&self, name: &str, arguments: &[Scalar]) -> Result<Scalar, SqlError> {
         crate::session::functions::function(self, name, arguments)
     }

@@ -81,6 +81,19 @@ impl Session {
         self.state.ticket.waits.clone()
     }
 
+    /// Whether the login may be here at all: CONNECT SQL, and a user in the database it begins in. 18456, 4060, 4064.
+    pub(crate) fn check_login(&self, request: &crate::api::login::LoginRequest) -> Result<(), SqlError> {
+        let state = &*self.state;
+        if !state.server_judge().allows(crate::security::rule::Securable::Server, "CONNECT SQL") {
+            return Err(message(18456, &[&request.user, &"", &""]).with_state(1));
+        }
+        match (state.user_token(state.database.id), request.database.is_empty()) {
+            (Some(_), _) => Ok(()),
+            (None, true) => Err(message(4064, &[])),
+            (None, false) => Err(message(4060, &[&request.database])),
+        }
+    }
+
     /// `@@SPID`.
     pub fn id(&self) -> i16 {
         self.state.ticket.id
@@ -142,6 +155,7 @@ impl Session {
         state.options = options::Options::default();
         state.prepared = prepared::PreparedTexts::default();
         state.bulk = None;
+        state.contexts.truncate(1);
         (state.last_error, state.row_count, state.last_identity) = (0, 0, None);
         let old = state.database.name();
         if state.database.id != state.login_database

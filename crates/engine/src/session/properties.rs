@@ -129,7 +129,7 @@ pub(crate) fn database(session: &SessionState, name: &str, property: &str) -> Sc
 
 /// OBJECTPROPERTY of a table or a view of the system.
 pub(crate) fn object(session: &SessionState, id: i32, property: &str) -> Scalar {
-    let table = session.table(session.database.id, ObjectId(id));
+    let table = crate::security::visibility::table(session, session.database.id, ObjectId(id));
     let property = property.to_ascii_lowercase();
     if crate::views::name_of(id).is_some() {
         return match property.as_str() {
@@ -214,7 +214,7 @@ pub(crate) fn index(index: &IndexDef, disabled: bool, property: &str) -> Scalar 
 
 /// OBJECTPROPERTY of an object that is no table, by lower-case name.
 fn module(session: &SessionState, id: i32, property: &str) -> Scalar {
-    let found = session.definitions(session.database.id).and_then(|catalog| catalog.objects.get(&id).cloned());
+    let found = session.visible(session.database.id).and_then(|catalog| catalog.objects.get(&id).cloned());
     let Some(object) = found else { return Scalar::Null };
     let is = |kind: ObjectKind| flag(object.kind == kind);
     let fires = |test: fn(&TriggerDef) -> bool| object.trigger.as_ref().map_or(Scalar::Null, |trigger| flag(test(trigger)));

@@ -12,6 +12,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::registry::SessionTicket;
 use crate::instance::{Engine, TEMPDB_ID};
 use crate::messages::message;
+use crate::security::context::Contexts;
 use crate::session::application_locks::ApplicationLocks;
 use crate::session::changes::Changes;
 use crate::session::cursors::Cursors;
@@ -35,19 +36,12 @@ use thawdb_types::SqlError;
 
 static VIEWS: LockClass = LockClass::new("STATEMENT_VIEWS", 5);
 
-/// Who the session acts as.
-#[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    pub(crate) login: String,
-    pub(crate) sid: Vec<u8>,
-    pub(crate) principal_id: i32,
-}
-
 /// A session.
 pub(crate) struct SessionState {
     pub(crate) engine: Arc<Engine>,
     pub(crate) ticket: Arc<SessionTicket>,
-    pub(crate) identity: Identity,
+    /// As whom it acts.
+    pub(crate) contexts: Contexts,
     pub(crate) database: Arc<OpenDatabase>,
     /// The database to come back to at a connection reset.
     pub(crate) login_database: DatabaseId,
@@ -97,12 +91,7 @@ static TEMP_OBJECT_NEXT: AtomicI32 = AtomicI32::new(-2_000_000_000);
 static DESCRIPTOR_NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl SessionState {
-    pub(crate) fn new(
-        engine: Arc<Engine>,
-        ticket: Arc<SessionTicket>,
-        identity: Identity,
-        database: Arc<OpenDatabase>,
-    ) -> Result<Self, SqlError> {
+    pub(crate) fn new(engine: Arc<Engine>, ticket: Arc<SessionTicket>, login: i32, database: Arc<OpenDatabase>) -> Result<Self, SqlError> {
         let party = Party::session(ticket.id);
         let brief_reader = engine.locks.brief_reader();
         let mut state = Self {
@@ -112,7 +101,7 @@ impl SessionState {
             login_database: database.id,
             engine,
             ticket,
-            identity,
+            contexts: Contexts::of(login),
             database: database.clone(),
             options: Options::default(),
             transactions: Transactions::of(party),

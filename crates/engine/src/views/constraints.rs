@@ -79,7 +79,7 @@ fn defaults(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErr
     let mut rows = Rows::new();
     for (constraint, schema) in constraints_of(session, database) {
         let ConstraintKind::Default(column) = constraint.kind else { continue };
-        let table = session.table(database, constraint.table);
+        let table = crate::security::visibility::table(session, database, constraint.table);
         let definition = table.as_ref().and_then(|table| table.columns.iter().find(|c| c.id == column)?.default.as_deref());
         let mut row: Vec<Scalar> = constraint_row(&constraint, schema);
         row.extend([int(column.0), optional_text(definition), bit(constraint.system_named)]);

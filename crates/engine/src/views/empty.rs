@@ -28,8 +28,6 @@ const STATS: &[Column] = &[
     null("filter_definition", SqlType::NVARCHAR_MAX),
 ];
 
-const ROLE_MEMBERS: &[Column] = &[col("role_principal_id", Int), col("member_principal_id", Int)];
-
 const REFERENTIAL_CONSTRAINTS: &[Column] = &[
     null("CONSTRAINT_CATALOG", NAME),
     null("CONSTRAINT_SCHEMA", NAME),
@@ -51,12 +49,8 @@ const fn standard(name: &'static str, columns: &'static [Column]) -> View {
 }
 
 /// The views of this file.
-pub(crate) const VIEWS: &[View] = &[
-    sys("extended_properties", EXTENDED_PROPERTIES),
-    sys("stats", STATS),
-    sys("database_role_members", ROLE_MEMBERS),
-    standard("REFERENTIAL_CONSTRAINTS", REFERENTIAL_CONSTRAINTS),
-];
+pub(crate) const VIEWS: &[View] =
+    &[sys("extended_properties", EXTENDED_PROPERTIES), sys("stats", STATS), standard("REFERENTIAL_CONSTRAINTS", REFERENTIAL_CONSTRAINTS)];
 
 fn nothing(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     Ok(Rows::new())

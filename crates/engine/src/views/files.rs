@@ -2,6 +2,7 @@
 
 use crate::ddl::filegroups;
 use crate::instance::database::OpenDatabase;
+use crate::security::rule::Securable;
 use crate::session::state::SessionState;
 use crate::views::databases::records;
 use crate::views::functions::{Function, databases};
@@ -207,7 +208,10 @@ fn database_files(session: &SessionState, database: DatabaseId) -> Result<Rows, 
 
 fn master_files(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     let mut rows = Rows::new();
-    for (record, _) in records(session) {
+    let judge = session.server_judge();
+    let all = ["VIEW ANY DEFINITION", "CREATE ANY DATABASE", "ALTER ANY DATABASE"].iter().any(|p| judge.allows(Securable::Server, p));
+    let seen = |id| all || session.judge(id).is_ok_and(|judge| judge.allows(Securable::Database, "VIEW DEFINITION"));
+    for (record, _) in records(session).into_iter().filter(|(record, _)| seen(record.id)) {
         for mut columns in rows_of(session, &record) {
             columns.insert(0, int(record.id.0));
             rows.push(columns);

@@ -28,8 +28,13 @@ impl std::fmt::Debug for Function {
 }
 
 fn all() -> impl Iterator<Item = &'static Function> {
-    let groups: [&'static [Function]; 4] =
-        [super::log::FUNCTIONS, super::files::FUNCTIONS, super::plans::FUNCTIONS, super::allocations::FUNCTIONS];
+    let groups: [&'static [Function]; 5] = [
+        super::log::FUNCTIONS,
+        super::files::FUNCTIONS,
+        super::plans::FUNCTIONS,
+        super::allocations::FUNCTIONS,
+        super::principals::FUNCTIONS,
+    ];
     groups.into_iter().flatten()
 }
 
@@ -58,13 +63,17 @@ impl RowSource for BoundFunction {
         if arguments.len() > self.function.arguments {
             return Err(crate::messages::message(8144, &[&format!("{:?}", self.function)]));
         }
+        crate::security::visibility::check_view(session, self.function.name, self.database)?;
         (self.function.rows)(session, self.database, arguments)
     }
 }
 
 /// The function of a schema and name.
 pub(crate) fn find(database: DatabaseId, schema: &str, name: &str) -> Option<Arc<dyn RowSource>> {
-    let function = all().find(|function| schema.eq_ignore_ascii_case("sys") && function.name.eq_ignore_ascii_case(name))?;
+    // Functions called fn_... are found without their schema too.
+    let named = |function: &Function| function.name.eq_ignore_ascii_case(name);
+    let placed = |function: &Function| schema.eq_ignore_ascii_case("sys") || (schema.is_empty() && function.name.starts_with("fn_"));
+    let function = all().find(|function| named(function) && placed(function))?;
     let output = |column: &Column| OutputColumn {
         name: column.name.to_owned(),
         sql_type: column.sql_type,

@@ -155,6 +155,7 @@ impl RowSource for BoundView {
         debug_assert!(arguments.is_empty(), "views take no arguments");
         let session = cx.as_any().downcast_ref::<SessionState>();
         let session = session.ok_or_else(|| internal(format!("{} asked outside a session", self.view.name)))?;
+        crate::security::visibility::check_view(session, self.view.name, self.database)?;
         let rows = (self.view.rows)(session, self.database)?;
         debug_assert!(rows.iter().all(|row| row.len() == self.columns.len()), "{:?} has rows of another width", self.view);
         Ok(rows)

@@ -270,25 +270,31 @@ fn trigger_events(session: &SessionState, database: DatabaseId) -> Result<Rows, 
     Ok(rows)
 }
 
-/// The definition that may be shown.
+/// The definition that may be shown to the session.
+fn definition_for<'o>(session: &SessionState, database: DatabaseId, object: &'o ObjectDef) -> Option<&'o str> {
+    shown_definition(object).filter(|_| crate::security::visibility::defines(session, database, object.id))
+}
+
+/// The definition that may be shown to those who may see definitions.
 pub(crate) fn shown_definition(object: &ObjectDef) -> Option<&str> {
     (object.kind.is_module() && !object.flags.encrypted).then_some(object.definition.as_str())
 }
 
 fn sql_modules(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let objects = objects_of(session, database).into_iter().filter(|object| object.kind.is_module());
+    let executed_as = session.definitions(database).map(|catalog| catalog.security.clone());
     let row = |object: Arc<ObjectDef>| {
         let flags = object.flags;
         vec![
             int(object.id.0),
-            optional_text(shown_definition(&object)),
+            optional_text(definition_for(session, database, &object)),
             bit(flags.ansi_nulls),
             bit(flags.quoted_identifier),
             bit(flags.schema_bound),
             bit(false),
             bit(flags.recompiled),
             bit(flags.null_on_null_input),
-            Scalar::Null,
+            executed_as.as_ref().and_then(|security| security.object(object.id.0).execute_as).map_or(Scalar::Null, int),
             bit(false),
             bit(false),
             bit(false),
@@ -360,7 +366,7 @@ fn routines(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErr
             text(if object.kind == ObjectKind::Procedure { "PROCEDURE" } else { "FUNCTION" }),
             optional_text(returned.as_deref()),
             text("SQL"),
-            optional_text(shown_definition(object).map(start_of).as_deref()),
+            optional_text(definition_for(session, database, object).map(start_of).as_deref()),
             crate::views::moment(object.created),
             crate::views::moment(object.modified),
         ]
@@ -411,7 +417,7 @@ fn standard_views(session: &SessionState, database: DatabaseId) -> Result<Rows, 
             name.clone(),
             text(object.schema_name.clone()),
             text(object.name.clone()),
-            optional_text(shown_definition(object).map(start_of).as_deref()),
+            optional_text(definition_for(session, database, object).map(start_of).as_deref()),
             text(if object.flags.check_option { "CASCADE" } else { "NONE" }),
             text("NO"),
         ]

@@ -101,12 +101,15 @@ pub(crate) const VIEWS: &[View] = &[
 
 /// The catalog of a database as the session sees it; empty if the database has gone.
 pub(crate) fn catalog(session: &SessionState, database: DatabaseId) -> Option<Arc<DatabaseCatalog>> {
-    session.definitions(database)
+    session.visible(database)
 }
 
 /// The tables of a database by number, the session's temporary ones included.
 pub(crate) fn tables_of(session: &SessionState, database: DatabaseId) -> Vec<Arc<TableDef>> {
-    session.tables(database).map_or_else(Vec::new, |tables| tables.tables.values().cloned().collect())
+    let (Some(all), Some(seen)) = (session.tables(database), session.visible(database)) else { return Vec::new() };
+    // Temporary tables are in no catalog: the session's own are there for itself.
+    let shown = |table: &&Arc<TableDef>| table.id.0 < 0 || table.name.starts_with('#') || seen.tables.tables.contains_key(&table.id.0);
+    all.tables.values().filter(shown).cloned().collect()
 }
 
 /// sys.objects.type and type_desc of a constraint.

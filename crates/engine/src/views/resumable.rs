@@ -61,7 +61,7 @@ fn own_operations(session: &SessionState, database: DatabaseId) -> Result<Rows, 
 }
 
 fn operations(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let (Some(catalog), Ok(open)) = (session.definitions(database), session.storage_of(database)) else { return Ok(Rows::new()) };
+    let (Some(catalog), Ok(open)) = (session.visible(database), session.storage_of(database)) else { return Ok(Rows::new()) };
     let mut rows = Rows::new();
     for job in catalog.jobs.values().filter(|job| job.resumable) {
         let state = open.jobs.state(job.table);

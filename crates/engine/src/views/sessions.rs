@@ -155,8 +155,10 @@ pub(crate) const VIEWS: &[View] = &[
 
 fn each(session: &SessionState, row: impl Fn(&SessionTicket, &SessionFacts) -> Option<Vec<Scalar>>) -> Rows {
     let tickets: Vec<Arc<SessionTicket>> = session.engine.sessions.all();
+    let everybody = crate::security::visibility::sees_server(session).is_ok();
     tickets
         .iter()
+        .filter(|ticket| everybody || ticket.id == session.ticket.id)
         .filter_map(|ticket| {
             let facts = ticket.facts.lock().clone();
             row(ticket, &facts)

@@ -50,7 +50,7 @@ const fn table_type_columns() -> [Column; 17] {
 
 /// The types that users have made in a database.
 fn user_types(session: &SessionState, database: DatabaseId) -> Vec<Arc<ObjectDef>> {
-    let Some(catalog) = session.definitions(database) else { return Vec::new() };
+    let Some(catalog) = session.visible(database) else { return Vec::new() };
     catalog.objects.values().filter(|object| object.kind.is_type()).cloned().collect()
 }
 
@@ -88,12 +88,12 @@ fn table_types(session: &SessionState, database: DatabaseId) -> Result<Rows, Sql
 
 /// TYPE_ID and TYPE_NAME of a user's type.
 pub(crate) fn user_type_named(session: &SessionState, schema: &str, name: &str) -> Option<i32> {
-    session.definitions(session.database.id)?.user_type(schema, name).map(|object| object.id.0)
+    session.visible(session.database.id)?.user_type(schema, name).map(|object| object.id.0)
 }
 
 /// The name of a user's type.
 pub(crate) fn user_type_name(session: &SessionState, id: i32) -> Option<String> {
-    let catalog = session.definitions(session.database.id)?;
+    let catalog = session.visible(session.database.id)?;
     catalog.objects.get(&id).filter(|object| object.kind.is_type()).map(|object| object.name.clone())
 }
 

@@ -90,7 +90,11 @@ impl Binder<'_> {
         let home = self.home.replace((table.database, table.schema_name.clone()));
         // A definition names no variables; without parameters of its own it must not see those of a function around it.
         self.parameters.push(Vec::new());
+        self.definitions_deep += 1;
+        self.parents.push((table.database, table.id));
         let bound = if condition { self.bind_condition(expr) } else { self.bind_expr(expr) };
+        self.parents.pop();
+        self.definitions_deep -= 1;
         self.parameters.pop();
         self.levels = levels;
         self.home = home;

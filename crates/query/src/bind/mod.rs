@@ -17,6 +17,7 @@
 //! Catalogs read: immutable snapshots, one per database, taken at first use; no locks. Failure: the first error found, in
 //! the order FROM, WHERE, GROUP BY, HAVING, select list, ORDER BY. It does not evaluate anything and knows no indexes.
 
+pub(crate) mod access;
 pub mod coerce;
 pub mod collation;
 pub mod computed;
@@ -29,9 +30,12 @@ pub mod statement;
 pub mod table_ref;
 pub mod types;
 
+use crate::access::Place;
 use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, BoundSortKey, BoundWindow, ColumnRef, Columns};
 use crate::compile::{CompileContext, Dependency, Settings};
 use scope::ScopeTable;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use thawdb_catalog::{Catalog, DatabaseId, ObjectId, TableDef};
 use thawdb_tsql::ast;
@@ -141,6 +145,18 @@ pub struct Binder<'c> {
     pub(crate) recursion_max: u32,
     /// What `$action` is while the OUTPUT of MERGE is bound.
     pub(crate) merge_action: Option<ColumnRef>,
+    /// What has to be allowed.
+    needs: Vec<access::OpenNeed>,
+    /// Columns named so far, each with the depth of views it was named at.
+    used: RefCell<BTreeSet<(ColumnRef, u32)>>,
+    /// The views, functions and tables whose definitions are being bound, the innermost last.
+    pub(crate) parents: Vec<Place>,
+    /// The synonym that led to the object found last.
+    synonym: Option<Place>,
+    /// The view through which rows are changed.
+    pub(crate) target_view: Option<Place>,
+    /// Definitions of columns being bound, one within the other: what they name is no use by the statement.
+    pub(crate) definitions_deep: u32,
     dependencies: Vec<Dependency>,
     catalogs: Vec<(DatabaseId, Arc<Catalog>)>,
     /// Line of the statement, for errors that SQL Server places there.
@@ -163,6 +179,12 @@ impl<'c> Binder<'c> {
             table_parameters: Vec::new(),
             recursion_max: 100,
             merge_action: None,
+            needs: Vec::new(),
+            used: RefCell::default(),
+            parents: Vec::new(),
+            synonym: None,
+            target_view: None,
+            definitions_deep: 0,
             dependencies: Vec::new(),
             catalogs: Vec::new(),
             statement: ast::Span { start: 0, end: 0, line },

@@ -6,6 +6,7 @@
 use super::error::{error, not_built};
 use super::scope::shown_object;
 use super::{Binder, scope::same_name};
+use crate::access::AccessAction;
 use crate::compile::{UserFunction, ViewText};
 use crate::phys::RowSource;
 use std::sync::Arc;
@@ -28,12 +29,16 @@ impl Binder<'_> {
         let session = self.cx.session();
         match &name.database {
             None => Ok(self.home.as_ref().map_or_else(|| session.database(), |(home, _)| *home)),
-            Some(database) => session.database_id(&database.text)?.ok_or_else(|| error(208, &[&shown_object(name)], self.statement)),
+            Some(database) => {
+                let id = session.database_id(&database.text)?.ok_or_else(|| error(208, &[&shown_object(name)], self.statement))?;
+                session.enter(id).map(|()| id)
+            }
         }
     }
 
     /// Finds the table or view called `name`.
     pub(crate) fn find_object(&mut self, name: &ast::ObjectName) -> Result<Object, SqlError> {
+        self.synonym = None;
         if name.name.text.starts_with('#') && name.server.is_none() {
             let table = self.cx.temp_table(&name.name.text);
             let table = table.ok_or_else(|| error(208, &[&name.name.text], self.statement))?;
@@ -53,12 +58,13 @@ impl Binder<'_> {
             if let Some(view) = self.cx.view(database, &schema, &name.name.text) {
                 return Ok(Object::View { view, database, schema });
             }
-            if let Some(base) = self.cx.synonym(database, &schema, &name.name.text) {
+            if let Some((id, base)) = self.cx.synonym(database, &schema, &name.name.text) {
                 let base = ast::ObjectName { span: name.span, ..base };
                 return match self.cx.synonym(database, base.schema.as_ref().map_or("dbo", |s| &s.text), &base.name.text) {
                     Some(_) => Err(error(470, &[&shown_object(name), &shown_object(&base)], self.statement)),
                     None => self
                         .find_object(&base)
+                        .inspect(|_| self.synonym = Some((database, id)))
                         .map_err(|e| if e.number == 208 { error(5313, &[&shown_object(name)], name.span) } else { e }),
                 };
             }
@@ -118,9 +124,13 @@ impl Binder<'_> {
         for schema in self.schemas_of(name, &["dbo"]) {
             if let Some(function) = self.cx.user_function(database, &schema, &name.name.text)? {
                 self.depend_on(database, function.id);
+                let scalar = matches!(function.kind, crate::compile::UserFunctionKind::Scalar(_));
+                let action = if scalar { AccessAction::Execute } else { AccessAction::Select };
+                self.need(action, (database, function.id), Vec::new());
                 return Ok(Some((function, database, schema)));
             }
-            if let Some(base) = self.cx.synonym(database, &schema, &name.name.text) {
+            if let Some((id, base)) = self.cx.synonym(database, &schema, &name.name.text) {
+                self.synonym = Some((database, id));
                 return self.find_user_function(&base);
             }
         }
@@ -133,6 +143,7 @@ impl Binder<'_> {
         for schema in self.schemas_of(name, &["dbo"]) {
             if let Some((id, sql_type)) = self.cx.sequence(database, &schema, &name.name.text) {
                 self.depend_on(database, id);
+                self.need(AccessAction::Update, (database, id), Vec::new());
                 return Ok((database, id, sql_type));
             }
         }

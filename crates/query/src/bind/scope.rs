@@ -110,7 +110,10 @@ impl Binder<'_> {
         let mut table_known = false;
         for (out, level) in self.levels.iter().rev().enumerate() {
             match find(&level.tables, name) {
-                (Found::One(column), _) => return Ok((column, out)),
+                (Found::One(column), _) => {
+                    self.use_column(column);
+                    return Ok((column, out));
+                }
                 (Found::Several, _) => return Err(error(209, &[&name.column.text], name.span)),
                 (Found::No, known) => table_known |= known,
             }

@@ -121,5 +121,14 @@ pub(crate) fn client_columns(outputs: &[crate::bind::query::OutputName], columns
 }
 
 pub(crate) fn compiled(node: crate::phys::Node, kind: CompiledKind, columns: Vec<OutputColumn>) -> Compiled {
-    Compiled { node, kind, columns, dependencies: Vec::new(), point: None, usage: Default::default() }
+    Compiled {
+        node,
+        kind,
+        columns,
+        dependencies: Vec::new(),
+        point: None,
+        usage: Default::default(),
+        needs: Vec::new(),
+        remembered: Default::default(),
+    }
 }

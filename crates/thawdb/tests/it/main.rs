@@ -5,6 +5,7 @@ mod demo;
 mod embedding;
 mod format;
 mod kill;
+mod logins;
 mod serving;
 mod shell;
 mod support;

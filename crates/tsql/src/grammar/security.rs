@@ -18,6 +18,9 @@ use crate::ast::{
 use crate::parser::{Parsed, Parser};
 use crate::token::{Keyword as K, TokenKind};
 
+/// Options whose value is a name, kept as it is written.
+const NAMED: [&str; 5] = ["NAME", "DEFAULT_SCHEMA", "DEFAULT_DATABASE", "DEFAULT_LANGUAGE", "LOGIN"];
+
 impl Parser<'_> {
     pub(crate) fn create_login(&mut self) -> Parsed<StmtKind> {
         self.login().map(|login| StmtKind::CreateLogin(Box::new(login)))
@@ -74,6 +77,11 @@ impl Parser<'_> {
             if self.eat_word("PASSWORD") {
                 self.expect(TokenKind::Equal)?;
                 password = Some(self.password()?);
+            } else if NAMED.iter().any(|name| self.at_word(name)) && self.kind_at(1) == TokenKind::Equal {
+                let name = self.any_word()?;
+                self.expect(TokenKind::Equal)?;
+                let value = if self.at_string() { self.literal_or_variable()? } else { self.bare_string()? };
+                options.push(OptionItem { name, value: OptionValue::Expr(value), span: self.span_since(mark) });
             } else if self.eat_words(&["NO", "CREDENTIAL"]) {
                 options.push(OptionItem { name: "NO CREDENTIAL".to_owned(), value: OptionValue::None, span: self.span_since(mark) });
             } else {

@@ -203,6 +203,7 @@ impl Binder<'_> {
     fn bind_checksum_star(&mut self, name: &str, span: Span) -> Result<BoundExpr, SqlError> {
         let tables = self.levels.last().map(|l| l.tables.as_slice()).unwrap_or_default();
         let columns: Vec<_> = tables.iter().flat_map(|t| &t.columns).map(|c| self.column_expr(c.column)).collect();
+        tables.iter().flat_map(|t| &t.columns).for_each(|c| self.use_column(c.column));
         let signature = signature::find(name).ok_or_else(|| error(195, &[&name, &"built-in function name"], span))?;
         check_count(signature, columns.len(), span)?;
         finish_call(signature, columns, span)

@@ -142,7 +142,10 @@ impl Binder<'_> {
         let tables = tables.iter().filter(|t| table.is_none_or(|name| t.is_called(name)));
         let column = tables.flat_map(|t| &t.columns).find(|c| self.columns.info(c.column).identity);
         match column {
-            Some(column) if name.eq_ignore_ascii_case("identity") => Ok(self.column_expr(column.column)),
+            Some(column) if name.eq_ignore_ascii_case("identity") => {
+                self.use_column(column.column);
+                Ok(self.column_expr(column.column))
+            }
             _ => Err(error(207, &[&format!("${name}")], span)),
         }
     }

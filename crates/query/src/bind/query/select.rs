@@ -126,6 +126,7 @@ impl Binder<'_> {
             return Err(error(107, &[&name], span));
         }
         for column in wanted.iter().flat_map(|t| &t.columns) {
+            self.use_column(column.column);
             items.push(Item { expr: self.column_expr(column.column), name: column.name.clone(), span });
         }
         Ok(())

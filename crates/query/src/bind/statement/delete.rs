@@ -2,6 +2,7 @@
 
 use super::output::InputColumns;
 use super::{BoundDelete, BoundInstead, BoundStmt};
+use crate::access::AccessAction;
 use crate::algebra::{ColumnRef, Rel};
 use crate::bind::{Binder, Level};
 use crate::compile::ChangeAction;
@@ -29,6 +30,8 @@ impl Binder<'_> {
         };
         self.check_output(&delete.output, &target.table, &[ChangeAction::Delete])?;
         let input = InputColumns { deleted: target.columns.clone(), target: target.position, merge: false };
+        self.target_rows(&target.table);
+        self.need_change(AccessAction::Delete, &target.table, &[]);
         let output = self.bind_output(&delete.output, &target.table, Some(&input))?.map(|mut o| {
             o.inserted.clear();
             o

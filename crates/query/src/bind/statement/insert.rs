@@ -4,6 +4,7 @@
 //! [`crate::bind::coerce::store`]); NULL into NOT NULL is the executor's 515, length its 2628.
 
 use super::{BoundInsert, BoundStmt};
+use crate::access::AccessAction;
 use crate::algebra::{BoundExpr, ColumnRef, Rel, Top};
 use crate::bind::error::{error, not_built};
 use crate::bind::query::{OutputName, QueryUse};
@@ -23,6 +24,7 @@ impl Binder<'_> {
             self.push_ctes(with)?;
         }
         let span = insert.target.span;
+        let before = self.needs.len();
         let view = self.instead_view(&insert.target, &[], ChangeAction::Insert)?;
         let through = match (&view, &insert.target.kind) {
             (None, ast::DmlTargetKind::Name(name)) => self.view_columns(name, &insert.target)?,
@@ -37,6 +39,8 @@ impl Binder<'_> {
                 (table, std::borrow::Cow::Owned(insert))
             }
         };
+        // A view is looked at for its columns: nothing of it is read.
+        self.needs.truncate(before);
         let insert = &*insert;
         self.check_output(&insert.output, &table, &[ChangeAction::Insert])?;
         if !of_view {
@@ -44,6 +48,7 @@ impl Binder<'_> {
         }
         self.hint_insert_target(&insert.target.hints, span)?;
         let targets = self.insert_targets(&table, insert, span)?;
+        self.need_change(AccessAction::Insert, &table, if insert.columns.is_empty() { &[] } else { &targets });
         let (input, columns) = match &insert.source {
             InsertSource::Values(rows) => self.insert_values(&table, &targets, rows, span)?,
             InsertSource::DefaultValues => (Rel::OneRow, Vec::new()),
@@ -263,7 +268,11 @@ impl Binder<'_> {
             return Ok(BoundExpr::literal(Scalar::Null, column.sql_type));
         };
         let expr = parse_default(text).ok_or_else(|| error(102, &[text], span))?;
-        self.bind_default_value(&expr, column)
+        let before = self.needs.len();
+        let bound = self.bind_default_value(&expr, column);
+        // What a default calls was asked about when it was made, and is called for the table's owner.
+        self.needs.truncate(before);
+        bound
     }
 
     /// A default's expression, converted to its column's type.

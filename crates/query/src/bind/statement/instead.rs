@@ -62,6 +62,7 @@ impl Binder<'_> {
         }
         let named = ast::NamedTable { name: name.clone(), alias: None, system_time: None, sample: None, hints: target.hints.clone() };
         let (rel, mut scope): BoundTable = self.view_reference(&view, (database, &schema), &named)?;
+        self.target_view = Some((database, view.id));
         let scope = scope.remove(0);
         let table = Arc::new(self.as_table(database, view.id, &schema, &name.name.text, &scope));
         Ok(Some(InsteadView { rel, scope, table }))

@@ -17,6 +17,7 @@
 use super::output::InputColumns;
 use super::target::{Target, base_of};
 use super::{BoundMerge, BoundStmt, MergeStepKind};
+use crate::access::AccessAction;
 use crate::algebra::{BoundExpr, BoundExprKind, ColumnRef, Rel};
 use crate::bind::error::{error, not_built};
 use crate::bind::scope::{ScopeTable, same_name};
@@ -94,6 +95,17 @@ impl Binder<'_> {
         let mut level_tables = sides.target_tables;
         level_tables.extend(sides.source_tables);
         self.level().tables = level_tables;
+        self.target_rows(&target.table);
+        for step in &steps {
+            match step {
+                MergeStepKind::Delete => self.need_change(AccessAction::Delete, &target.table, &[]),
+                MergeStepKind::Insert { .. } => self.need_change(AccessAction::Insert, &target.table, &[]),
+                MergeStepKind::Update { assignments } => {
+                    let set: Vec<usize> = assignments.iter().map(|(at, _)| *at).collect();
+                    self.need_change(AccessAction::Update, &target.table, &set);
+                }
+            }
+        }
         let input = InputColumns { deleted: target.columns.clone(), target: target.position, merge: true };
         let output = self.bind_output(&merge.output, &target.table, Some(&input));
         self.merge_action = None;

@@ -5,6 +5,7 @@
 
 use super::insert::is_given;
 use super::{BoundOutput, OutputInto};
+use crate::access::AccessAction;
 use crate::algebra::{BoundExpr, ColumnRef};
 use crate::bind::error::error;
 use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
@@ -47,8 +48,10 @@ impl Binder<'_> {
         let mut level = Level::new();
         level.clause = Clause::Output;
         level.tables.push(pseudo_table("inserted", table, &inserted));
+        self.need_output(table, &inserted);
         if let Some(input) = input {
             level.tables.push(pseudo_table("deleted", table, &input.deleted));
+            self.need_output(table, &input.deleted);
             let others = &self.levels.last().expect("UPDATE and DELETE have a level").tables;
             level.tables.extend(others.iter().enumerate().filter(|(i, _)| *i != input.target).map(|(_, t)| t.clone()));
         }
@@ -80,7 +83,7 @@ impl Binder<'_> {
                     if wanted.is_empty() || table.is_none() {
                         return Err(error(107, &[&table.as_ref().map(|t| t.name.text.clone()).unwrap_or_default()], *span));
                     }
-                    let columns = wanted.into_iter().flat_map(|t| t.columns);
+                    let columns = wanted.into_iter().flat_map(|t| t.columns).inspect(|c| self.use_column(c.column));
                     items.extend(columns.map(|c| (c.name, self.column_expr(c.column))).collect::<Vec<_>>());
                 }
                 SelectItem::Expr { expr, alias } => {
@@ -105,6 +108,9 @@ impl Binder<'_> {
     fn bind_into(&mut self, into: &ast::OutputInto, items: &mut [(String, BoundExpr)], span: ast::Span) -> Result<OutputInto, SqlError> {
         let table = self.find_target_table(&into.target, span)?;
         self.depend(&table, true);
+        let through = self.target_view.take();
+        self.need_change(AccessAction::Insert, &table, &[]);
+        self.target_view = through;
         let targets: Vec<usize> = if into.columns.is_empty() {
             (0..table.columns.len()).filter(|i| is_given(&table.columns[*i])).collect()
         } else {

@@ -56,6 +56,7 @@ impl Binder<'_> {
         let get = base_of(&rel, &scope, target.span)?;
         let table = get.table.clone();
         self.depend(&table, true);
+        self.target_rows(&table);
         let read: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
         let position_in_table = |c: &ColumnRef| get.columns.iter().find(|(_, id)| id == c).map(|(p, _)| *p);
         let named = |c: &crate::bind::scope::ScopeColumn| position_in_table(&c.column).map(|p| (c.name.clone(), p));
@@ -168,6 +169,7 @@ impl Binder<'_> {
         target: &ast::DmlTarget,
     ) -> Result<Option<crate::bind::table_ref::BoundTable>, SqlError> {
         let Object::View { view, database, schema } = self.find_object(name)? else { return Ok(None) };
+        self.target_view = Some((database, view.id));
         let named = ast::NamedTable { name: name.clone(), alias: None, system_time: None, sample: None, hints: target.hints.clone() };
         self.view_reference(&view, (database, &schema), &named).map(Some)
     }

@@ -5,6 +5,7 @@
 use super::output::InputColumns;
 use super::target::Target;
 use super::{BoundStmt, BoundUpdate};
+use crate::access::AccessAction;
 use crate::algebra::{BoundExpr, BoundExprKind, ColumnRef, Rel};
 use crate::bind::error::{error, not_built};
 use crate::bind::expr::binary;
@@ -52,6 +53,9 @@ impl Binder<'_> {
         self.check_output(&update.output, &table, &[ChangeAction::Update])?;
         let mut set = self.within(Clause::Set, |b| b.bind_assignments(&update.assignments, &target))?;
         let input = InputColumns { deleted: target.columns.clone(), target: target.position, merge: false };
+        let set_columns: Vec<usize> = set.columns.iter().map(|(at, _)| *at).collect();
+        self.target_rows(&table);
+        self.need_change(AccessAction::Update, &table, &set_columns);
         let output = self.bind_output(&update.output, &table, Some(&input))?;
         let inserted = match &output {
             Some(output) => output.inserted.clone(),

@@ -132,7 +132,9 @@ impl Binder<'_> {
                 }
                 let named = function.parameters.iter().zip(values).filter(|(parameter, _)| !parameter.table).map(own).collect();
                 self.table_parameters.push(tables);
+                self.parents.push((home.0, function.id));
                 let bound = self.at_home(home, named, name.span, |b| b.bind_query(query, QueryUse::Derived));
+                self.parents.pop();
                 self.table_parameters.pop();
                 let bound = bound?;
                 (bound.rel, bound.outputs)

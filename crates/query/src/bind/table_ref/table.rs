@@ -84,6 +84,7 @@ impl Binder<'_> {
             }
             offered.push(ScopeColumn { name: column.name.clone(), column: id });
         }
+        self.need_rows(&table, offered.iter().map(|c| c.column));
         let scope = ScopeTable {
             name: alias.map_or_else(|| name.map_or_else(|| table.name.clone(), |n| n.name.text.clone()), |a| a.text.clone()),
             alias: alias.is_some(),
@@ -183,8 +184,13 @@ impl Binder<'_> {
     ) -> Result<BoundTable, SqlError> {
         self.depend_on(database, view.id);
         let definition = view.definition.clone();
-        let mut bound =
-            self.at_home((database, schema), Vec::new(), named.name.span, |b| b.bind_query(&definition.query, QueryUse::Derived))?;
+        let (place, synonym) = ((database, view.id), self.synonym.take());
+        self.parents.push(place);
+        let bound = self.at_home((database, schema), Vec::new(), named.name.span, |b| b.bind_query(&definition.query, QueryUse::Derived));
+        self.parents.pop();
+        let mut bound = bound?;
+        self.synonym = synonym;
+        self.need_view(place, bound.outputs.iter().map(|output| output.column));
         let shown = &named.name.name.text;
         crate::bind::query::rename_outputs(&mut bound.outputs, &definition.columns, shown, named.name.span)?;
         let alias = named.alias.as_ref();
