@@ -232,10 +232,11 @@ fn a_log_that_runs_full_again_and_again_costs_nothing_but_its_backups() {
     assert!(lines.iter().any(|line| line.contains("Completed.")), "{size:?} {lines:?}");
     assert!(stops.len() >= 10, "{size:?} {stops:?}");
     assert!(stops.is_sorted_by(|before, after| before < after), "{stops:?}");
-    // The same log holds as much of the index in every interval, however many there were before.
+    // The same log holds as much of the index in every interval, however many there were before: but for one of its four
+    // VLFs, which a backup frees only if the log's end has left it.
     let steps: Vec<i64> = stops.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let (least, most) = (steps.iter().min().expect("some"), steps.iter().max().expect("some"));
-    assert!(least * 10 >= most * 7, "{steps:?}");
+    assert!(least * 10 >= most * 6, "{steps:?}");
     let lines = said(&mut a, "DBCC CHECKTABLE (Votes) WITH NO_INFOMSGS");
     assert!(lines.iter().all(|line| line.starts_with("done")), "{lines:?}");
     let both = "SELECT COUNT(*) AS n FROM Votes WITH (INDEX (i)) WHERE PostId >= 0";
