@@ -339,7 +339,8 @@ def pauses(stage):
             expect(attempt.error is not None, "it ended and is there")
             expect(state[4], "a paused build is kept")
             stops.stopped(attempt, state)
-        expect(stops.count >= min(wanted, stage.rows * 2 // 40_000) // 2, f"only {stops.count} pauses")
+        # Of few rows a build is over before a second client has looked twice.
+        expect(stage.rows < 5_000_000 or stops.count >= wanted // 2, f"only {stops.count} pauses")
     stage.is_right()
     return f"{stops.count} pauses; {stage.ratio('pauses', stops.seconds, 1.3)}"
 

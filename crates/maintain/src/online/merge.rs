@@ -20,6 +20,7 @@ const ENTRY_BYTES: u64 = 16;
 const ENTRY_BYTES_AT_FIRST: u64 = 256;
 /// Log that a chunk takes beside its leaves: their separators, the job's record, what could be needed to cut it off.
 const CHUNK_LOG_BYTES: u64 = 64 << 10;
+const SMALL_LOG_BYTES: u64 = 1 << 20;
 /// What the least chunk takes of the log at most, unless its rows are long.
 const EXTENT_BYTES: u64 = 64 << 10;
 const CHUNK_ROWS_LEAST: usize = 32;
@@ -33,6 +34,7 @@ impl OnlineBuild {
         }
         let rows = self.rounds.ready();
         let rows = rows.min(rows_max);
+        self.tried_rows = rows.max(1);
         self.ahead.merged = rows == 0;
         let entries = if rows == 0 { Entries::Nothing } else { Entries::Merged(rows) };
         Ok(Chunk { entries, progress: self.ahead.clone() })
@@ -93,7 +95,10 @@ impl OnlineBuild {
     /// Rows of the next chunk: as many as the bounds of chunks allow, and as many as the log has room for, going by what it
     /// took for the chunks before, so that a log that runs full costs a small chunk and not the rollback of a long one.
     fn merge_rows_max(&self) -> usize {
-        let rows = self.free_log_bytes().saturating_sub(CHUNK_LOG_BYTES) / 4 * 3 / self.row_log_bytes();
+        // Of a small log, parts are left over at the ends of its VLFs.
+        let free_bytes = self.free_log_bytes().saturating_sub(CHUNK_LOG_BYTES);
+        let usable = if free_bytes < SMALL_LOG_BYTES { free_bytes / 2 } else { free_bytes / 4 * 3 };
+        let rows = usable / self.row_log_bytes();
         // Beside a round, two chunks are under way, or with two threads three: a quarter or a sixth of what may be lost.
         let share = if chunks_at_once(&self.database, &self.options) > CHUNKS_AT_ONCE { (2, 3) } else { (3, 4) };
         let most = (self.chunk_rows * share.0 / share.1).max(1);

@@ -164,6 +164,10 @@ pub struct OnlineBuild {
     logged: (u64, u64),
     /// Words of the side tree that one transaction may apply.
     words_max: usize,
+    /// A chunk was committed since it was taken up.
+    has_landed: bool,
+    /// Rows of the last chunk that was cut.
+    tried_rows: usize,
     rows_read: u64,
 }
 
@@ -236,6 +240,8 @@ impl OnlineBuild {
             rounds: Rounds::default(),
             logged: (0, 0),
             words_max: WORDS_MAX,
+            has_landed: false,
+            tried_rows: chunk_rows,
             rows_read: 0,
         })
     }
@@ -250,6 +256,7 @@ impl OnlineBuild {
         cut_off_unfinished(&self.database, &self.job, &options)?;
         self.chunk_rows_max = chunk_rows(&self.database, &options);
         self.chunk_rows = self.chunk_rows_max;
+        self.has_landed = false;
         self.options = options;
         Ok(())
     }
@@ -314,10 +321,11 @@ impl OnlineBuild {
             self.go_back();
             let is_full = matches!(error, BuildError::Storage(StorageError::LogFull { .. }));
             let least = self.chunk_rows_min();
-            if !is_full || self.chunk_rows <= least || !self.may_fit() {
+            // Whoever has made room sees that it was of use: the first chunk is tried however small.
+            if !is_full || self.chunk_rows <= least || self.has_landed && !self.may_fit() {
                 return Err(error);
             }
-            self.chunk_rows = (self.chunk_rows / 2).max(least);
+            self.chunk_rows = (self.chunk_rows.min(self.tried_rows) / 2).max(least);
         }
         if !(self.ahead.merged && self.flight.is_none()) {
             return Ok(Step::More);
@@ -450,6 +458,7 @@ impl OnlineBuild {
         if committed.is_err() {
             self.job.progress = before;
         } else {
+            self.has_landed = true;
             // After a chunk that was cut short, the next may be longer again.
             self.chunk_rows = (self.chunk_rows * 2).min(self.chunk_rows_max);
         }
