@@ -21,11 +21,25 @@ class Server:
 
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="thawdb-clients-"))
+        self.start()
+        return self
+
+    def start(self):
+        """Starts it, or starts it again on the same folder after `kill` or `stop`."""
         command = [self.binary, "serve", "--data", str(self.folder / "data"), "--listen", "127.0.0.1:0", *self.options]
         environment = dict(os.environ, MSSQL_SA_PASSWORD=self.password)
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         self.port = self._ready_port()
-        return self
+
+    def kill(self):
+        """SIGKILL."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """An orderly shutdown."""
+        self.process.terminate()
+        self.process.wait(60)
 
     def _ready_port(self, seconds=30):
         """Reads the line that says where the server listens."""

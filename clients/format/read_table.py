@@ -12,20 +12,11 @@ import decimal
 import struct
 import sys
 
+from codec import columns, crc32c, packed, widened
+
 PAGE, HEADER, MAP_AT, MAP_BYTES, EXTENT = 8192, 96, 128, 8064, 8
 LEAF, INNER, LARGE, IAM, PFS, BOOT = 1, 2, 3, 10, 11, 13
 GAM_EXTENTS, PFS_PAGES, ALLOCATED = 64512, 8064, 64
-
-CRC = list(range(256))
-for _ in range(8):
-    CRC = [(n >> 1) ^ 0x82F63B78 if n & 1 else n >> 1 for n in CRC]
-
-
-def crc32c(data):
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = CRC[(value ^ byte) & 0xFF] ^ (value >> 8)
-    return value ^ 0xFFFFFFFF
 
 
 class Damage(Exception):
@@ -43,7 +34,7 @@ class Page:
             raise Damage(f"page {number}: says it is page {self.number} of format {version}")
         self.data = data
         (self.tree, self.object, self.index, self.slots) = struct.unpack_from("<QIIH", data, 24)
-        (self.prefix,) = struct.unpack_from("<H", data, 46)
+        (self.prefix, self.dictionary) = struct.unpack_from("<H24xH", data, 46)
         (self.right, self.right_file) = struct.unpack_from("<I2xH", data, 60)
 
     def entries(self):
@@ -57,7 +48,8 @@ class Page:
                 (count,) = struct.unpack_from("<H", self.data, at)
                 large = [self.data[at + 2 + 16 * n:at + 18 + 16 * n] for n in range(count)]
                 at += 2 + 16 * count
-            yield start + self.data[at:at + suffix], self.data[at + suffix:end], large, bool(flags & 1)
+            row = packed(flags & 8, self.data[at + suffix:end], self.data[HEADER + self.prefix:][:self.dictionary])
+            yield start + self.data[at:at + suffix], row, large, bool(flags & 1)
 
 
 class Database:
@@ -149,7 +141,7 @@ class Record:
     """The fields of a catalog record."""
 
     def __init__(self, data):
-        if data[0] not in (1, 2, 3):
+        if data[0] not in (1, 2, 3, 4):
             raise Damage(f"catalog record of format {data[0]}")
         self.data, self.at, self.version = data, 1, data[0]
 
@@ -239,15 +231,16 @@ class Table:
         record.list(lambda: record.number("<I"))
         record.number("<B"), record.number("<B"), record.number("<B")
         [record.number("<B") for _ in range(1 if record.version == 1 else 7)]  # no filter; options
-        return keys, record.number("<Q")
+        compact = record.version > 3 and record.number("<B") > 0
+        return keys, record.number("<Q"), compact
 
     def rows(self, database):
-        keys, tree = self.first
+        keys, tree, compact = self.first
         in_key = [at for at, _ in keys if self.columns[at].tag in IN_KEY]
         held = [at for at in range(len(self.columns)) if self.columns[at].in_rows]
         stored = [at for at in held if at not in in_key]
         for key, row, large in database.tree(tree):
-            values, at = dict(self.stored(row, large, stored, database)), 0
+            values, at = dict((self.compact if compact else self.stored)(row, large, stored, database)), 0
             for column, descending in keys:
                 turn = 255 if descending else 0
                 if self.columns[column].is_text():  # Sort keys, not text: ended by 00.
@@ -255,6 +248,15 @@ class Table:
                     continue
                 values[column], at = self.columns[column].key_value(key, at, turn)
             yield [values[at] for at in held]
+
+    def compact(self, row, large, stored, database):
+        found = columns(row) if stored else []
+        for column, data in zip((self.columns[number] for number in stored), found + [None] * len(stored)):
+            if isinstance(data, int):
+                data = database.large(large[data])
+            elif data is not None:
+                data = widened(column.tag, column.a, column.width(), data)
+            yield self.columns.index(column), None if data is None else column.value(data)
 
     def stored(self, row, large, stored, database):
         (fixed_end,) = struct.unpack_from("<H", row, 0)

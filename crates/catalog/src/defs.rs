@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_storage::TreeId;
 use thawdb_types::SqlType;
+use thawdb_types::row::RowForm;
 
 /// A database of the instance, as in sys.databases.database_id: master 1, tempdb 2, model 3, msdb 4, users' from 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,6 +101,46 @@ pub struct IndexKey {
     pub descending: bool,
 }
 
+/// DATA_COMPRESSION of an index or heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Compression {
+    /// Rows in the plain form.
+    #[default]
+    None = 0,
+    /// Rows in the compact form.
+    Row = 1,
+    /// The same, and leaves that fill up share what their rows have in common.
+    Page = 2,
+}
+
+impl Compression {
+    /// Every setting, by its number in sys.partitions.
+    pub const ALL: [Self; 3] = [Self::None, Self::Row, Self::Page];
+
+    /// Its name in WITH and in sys.partitions.data_compression_desc.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::Row => "ROW",
+            Self::Page => "PAGE",
+        }
+    }
+
+    /// How rows are encoded.
+    pub const fn row_form(self) -> RowForm {
+        match self {
+            Self::None => RowForm::Plain,
+            Self::Row | Self::Page => RowForm::Compact,
+        }
+    }
+
+    /// Whether the tree's leaves are packed.
+    pub const fn packs_leaves(self) -> bool {
+        matches!(self, Self::Page)
+    }
+}
+
 /// What WITH says of an index, as sys.indexes shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexOptions {
@@ -115,6 +156,8 @@ pub struct IndexOptions {
     pub allow_page_locks: bool,
     /// OPTIMIZE_FOR_SEQUENTIAL_KEY.
     pub sequential_key: bool,
+    /// DATA_COMPRESSION.
+    pub compression: Compression,
 }
 
 impl Default for IndexOptions {
@@ -126,6 +169,7 @@ impl Default for IndexOptions {
             allow_row_locks: true,
             allow_page_locks: true,
             sequential_key: false,
+            compression: Compression::None,
         }
     }
 }

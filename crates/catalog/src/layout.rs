@@ -69,7 +69,8 @@ impl TreeLayout {
         let stored = row_columns.iter().map(|c| StoredColumn::new(table.columns[*c].sql_type, table.columns[*c].nullable)).collect();
         let row_number = rows.keys.is_empty() || !rows.unique;
         let key_bytes = key_bytes_max(&key) + if row_number { ROW_NUMBER_BYTES } else { 0 };
-        let row = RowLayout::new(stored).with_inline_bytes_max(INLINE_BYTES_MAX - key_bytes.min(KEY_BYTES_MAX));
+        let inline_bytes_max = INLINE_BYTES_MAX - key_bytes.min(KEY_BYTES_MAX);
+        let row = RowLayout::new(stored).with_inline_bytes_max(inline_bytes_max).with_form(own.options.compression.row_form());
         Self { key, key_columns, own_key_count, row_number, row, row_columns }
     }
 

@@ -17,8 +17,8 @@ pub mod sort_row;
 pub mod store;
 
 pub use defs::{
-    Catalog, ColumnDef, ColumnId, ComputedDef, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation,
-    ObjectId, SchemaId, TableDef,
+    Catalog, ColumnDef, ColumnId, Compression, ComputedDef, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions,
+    LockEscalation, ObjectId, SchemaId, TableDef,
 };
 pub use filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
 pub use instance::{DatabaseRecord, DatabaseState, LoginRecord};

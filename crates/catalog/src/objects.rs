@@ -1,8 +1,8 @@
 //! What a database's catalog holds beside tables: schemas, constraints, users, properties; and its records' formats.
 
 use crate::defs::{
-    ColumnDef, ColumnId, ComputedDef, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation, ObjectId,
-    SchemaId, TableDef,
+    ColumnDef, ColumnId, Compression, ComputedDef, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions, LockEscalation,
+    ObjectId, SchemaId, TableDef,
 };
 use crate::filter::{read_filter, write_filter};
 use crate::record::{Reader, RecordError, Writer};
@@ -13,8 +13,8 @@ use thawdb_storage::TreeId;
 /// Format of all records of this version.
 pub(crate) const RECORD_VERSION: u8 = 1;
 /// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION. 3: computed columns,
-/// types of users; disabled indexes; of an index operation what it makes.
-pub(crate) const TABLE_VERSION: u8 = 3;
+/// types of users; disabled indexes; of an index operation what it makes. 4: DATA_COMPRESSION of indexes.
+pub(crate) const TABLE_VERSION: u8 = 4;
 
 /// A schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -295,6 +295,7 @@ pub(crate) fn write_index(w: &mut Writer, index: &IndexDef) {
     let options = &index.options;
     w.flag(options.ignore_dup_key).u8(options.fill_factor).flag(options.pad_index);
     w.flag(options.allow_row_locks).flag(options.allow_page_locks).flag(options.sequential_key);
+    w.u8(options.compression as u8);
     w.u64(index.tree.0);
 }
 
@@ -313,6 +314,9 @@ pub(crate) fn read_index(r: &mut Reader<'_>) -> Result<IndexDef, RecordError> {
     if r.version() > 1 {
         (options.ignore_dup_key, options.fill_factor, options.pad_index) = (r.flag()?, r.u8()?, r.flag()?);
         (options.allow_row_locks, options.allow_page_locks, options.sequential_key) = (r.flag()?, r.flag()?, r.flag()?);
+    }
+    if r.version() > 3 {
+        options.compression = read_compression(r)?;
     }
     let tree = TreeId(r.u64()?);
     Ok(IndexDef { id, name, keys, included, unique, primary_key, unique_constraint, filter, options, tree })
@@ -374,6 +378,12 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
         created,
         modified,
     })
+}
+
+fn read_compression(r: &mut Reader<'_>) -> Result<Compression, RecordError> {
+    let tag = r.u8()?;
+    let known = Compression::ALL.into_iter().find(|known| *known as u8 == tag);
+    known.ok_or_else(|| RecordError(format!("compression of tag {tag}")))
 }
 
 fn read_escalation(r: &mut Reader<'_>) -> Result<LockEscalation, RecordError> {
@@ -475,10 +485,12 @@ mod tests {
         let mut w = Writer::new(2);
         w.i32(7).i32(1).text("t").i64(1).i64(2).count(1);
         w.i32(1).text("c1").sql_type(&SqlType::Int).flag(true).flag(false).optional_text(None).optional_text(Some("d"));
-        w.count(1);
-        write_index(&mut w, &table().indexes[0]);
+        // An index of then: six options and no data compression.
+        w.count(1).i32(1).optional_text(None).count(1).count(0).flag(false).count(0).flag(true).flag(true).flag(false).flag(false);
+        w.flag(false).u8(70).flag(false).flag(true).flag(true).flag(false).u64(9);
         w.u8(LockEscalation::Disable as u8);
         let read = read_table(&w.finish(), DatabaseId(5), &schemas()).expect("an older format");
+        assert_eq!((read.indexes[0].options.fill_factor, read.indexes[0].options.compression), (70, Compression::None));
         assert_eq!((read.columns[0].computed.as_ref(), read.columns[0].user_type), (None, None));
         assert_eq!((read.rows_disabled, read.disabled.len()), (false, 0));
         assert_eq!((read.columns[0].default_name.as_deref(), read.lock_escalation), (Some("d"), LockEscalation::Disable));

@@ -2,6 +2,10 @@
 //!
 //! One of the modules where `unsafe` is allowed: it allocates zeroed memory at sector alignment, which the standard
 //! collections cannot. Exercised by the tests below.
+//!
+//! Buffers of [`HUGE_BYTES`] and more are mapped by themselves, in huge pages where the system has some: the allocator would
+//! zero what the system has zeroed already, 4 KiB pages cost a fault each, and a transfer into them is a list of hundreds of
+//! places for the kernel and the disk to go through.
 #![allow(unsafe_code)]
 
 use crate::file::SECTOR_BYTES;
@@ -20,6 +24,22 @@ pub trait IoBuffer: Any + Send {
     fn bytes(&self) -> &[u8];
     /// Where to read.
     fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+/// Size and alignment of the system's huge pages.
+pub const HUGE_BYTES: usize = 2 << 20;
+
+/// Asks the system to back memory by huge pages where it can; a hint, which nothing depends on.
+///
+/// # Safety
+/// `len_bytes` bytes from `address` on are private anonymous memory of this process.
+pub unsafe fn prefer_huge_pages(address: *mut u8, len_bytes: usize) {
+    let begin = address.addr().next_multiple_of(HUGE_BYTES);
+    let end = (address.addr() + len_bytes) / HUGE_BYTES * HUGE_BYTES;
+    if begin < end {
+        // SAFETY: within the caller's memory; the advice changes no byte.
+        let _ = unsafe { rustix::mm::madvise(address.with_addr(begin).cast(), end - begin, rustix::mm::Advice::LinuxHugepage) };
+    }
 }
 
 /// Gives memory back to the system that stays reserved: it reads as zero when it is touched again. Where the system cannot,
@@ -58,6 +78,9 @@ impl AlignedBuf {
         if len_bytes == 0 {
             return Self { address: NonNull::<Sector>::dangling().cast(), len_bytes };
         }
+        if len_bytes >= HUGE_BYTES {
+            return Self { address: map(len_bytes).unwrap_or_else(|| alloc::handle_alloc_error(layout)), len_bytes };
+        }
         // SAFETY: the layout's size is not 0. Failure is checked below; the memory is initialised, to zero.
         let address = unsafe { alloc::alloc_zeroed(layout) };
         Self { address: NonNull::new(address).unwrap_or_else(|| alloc::handle_alloc_error(layout)), len_bytes }
@@ -69,9 +92,33 @@ impl AlignedBuf {
     }
 }
 
+/// Maps zeroed memory that begins where huge pages do.
+fn map(len_bytes: usize) -> Option<NonNull<u8>> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    let whole = len_bytes.checked_add(HUGE_BYTES)?;
+    // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+    let base = unsafe { mmap_anonymous(std::ptr::null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
+    let base: *mut u8 = base.ok()?.cast();
+    let before = base.addr().next_multiple_of(HUGE_BYTES) - base.addr();
+    let start = base.wrapping_add(before);
+    // SAFETY: the parts before and after the buffer are of this mapping, whole pages of it, and nobody knows them. A part
+    // that cannot be unmapped stays reserved and untouched.
+    unsafe {
+        if before > 0 {
+            let _ = munmap(base.cast(), before);
+        }
+        let _ = munmap(start.wrapping_add(len_bytes).cast(), HUGE_BYTES - before);
+        prefer_huge_pages(start, len_bytes);
+    }
+    NonNull::new(start)
+}
+
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        if self.len_bytes > 0 {
+        if self.len_bytes >= HUGE_BYTES {
+            // SAFETY: `map` made this mapping of this length, and nobody else unmaps it.
+            let _ = unsafe { rustix::mm::munmap(self.address.as_ptr().cast(), self.len_bytes) };
+        } else if self.len_bytes > 0 {
             // SAFETY: `zeroed` allocated this address with this layout, and nobody else frees it.
             unsafe { alloc::dealloc(self.address.as_ptr(), Self::layout(self.len_bytes)) }
         }
@@ -123,13 +170,14 @@ mod tests {
 
     #[test]
     fn buffers_are_zeroed_aligned_and_copied() {
-        for len_bytes in [0, SECTOR_BYTES, 256 * SECTOR_BYTES] {
+        for len_bytes in [0, SECTOR_BYTES, 256 * SECTOR_BYTES, HUGE_BYTES, 3 * HUGE_BYTES + SECTOR_BYTES] {
             let mut buffer = AlignedBuf::zeroed(len_bytes);
             assert_eq!(buffer.as_ptr().addr() % SECTOR_BYTES, 0);
             assert_eq!(buffer.len(), len_bytes);
             assert!(buffer.iter().all(|&byte| byte == 0));
             buffer.fill(7);
             assert_eq!(&*buffer.clone(), &*buffer);
+            assert!(len_bytes < HUGE_BYTES || buffer.as_ptr().addr().is_multiple_of(HUGE_BYTES));
         }
     }
 

@@ -18,9 +18,14 @@ pub(crate) struct RowBatch {
 impl RowBatch {
     /// Takes leaves of the scan until there are `rows_min` rows; how many there are, 0 at the end.
     pub(crate) fn fill(&mut self, scan: &mut Scan, rows_min: usize) -> Result<usize, StorageError> {
+        self.fill_bounded(scan, rows_min, usize::MAX)
+    }
+
+    /// The same with no more than `leaves_max` leaves.
+    pub(crate) fn fill_bounded(&mut self, scan: &mut Scan, rows_min: usize, leaves_max: usize) -> Result<usize, StorageError> {
         self.used = 0;
         let mut rows = 0;
-        while rows < rows_min {
+        while rows < rows_min && self.used < leaves_max {
             if self.used == self.blocks.len() {
                 self.blocks.push(RowBlock::default());
             }

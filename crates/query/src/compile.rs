@@ -48,6 +48,39 @@ impl Default for Settings {
     }
 }
 
+/// How many threads a plan may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Parallelism {
+    /// What the server is set to: 1 for plans of one thread.
+    pub degree_max: u16,
+    /// What OPTION (MAXDOP) may ask for at most.
+    pub degree_limit: u16,
+    /// What a plan of one thread must cost more than, in SQL Server's units.
+    pub cost_threshold: f64,
+}
+
+impl Parallelism {
+    /// One thread, whatever a hint says.
+    pub const NONE: Self = Self { degree_max: 1, degree_limit: 1, cost_threshold: f64::INFINITY };
+
+    /// The same as a statement's hint has it.
+    fn hinted(self, hints: &[ast::QueryHint]) -> Self {
+        let max_dop = hints.iter().find_map(|hint| match hint {
+            ast::QueryHint::Value(name, expr) if name.eq_ignore_ascii_case("MAXDOP") => match &expr.kind {
+                ast::ExprKind::Literal(ast::Literal::Integer(degree)) => u16::try_from(*degree).ok(),
+                _ => None,
+            },
+            _ => None,
+        });
+        let degree_max = match max_dop {
+            None => self.degree_max,
+            Some(0) => self.degree_limit,
+            Some(degree) => degree.min(self.degree_limit),
+        };
+        Self { degree_max, ..self }
+    }
+}
+
 /// A view as the binder needs it.
 #[derive(Debug, Clone)]
 pub struct ViewText {
@@ -204,6 +237,10 @@ pub trait CompileContext {
         let _ = needs;
         Ok(())
     }
+    /// How many threads a plan may use.
+    fn parallelism(&self) -> Parallelism {
+        Parallelism::NONE
+    }
     /// Rows a table has, about; `None` if nobody knows.
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let _ = table;
@@ -297,7 +334,24 @@ pub fn compile(stmt: &ast::Stmt, cx: &dyn CompileContext) -> Result<Compiled, Sq
         ast::StmtKind::Merge(merge) => binder.bind_merge(merge)?,
         _ => return Err(error::not_built("this statement", stmt.span)),
     };
-    finish(bound, binder, cx)
+    let mut compiled = finish(bound, binder, cx)?;
+    let parallelism = cx.parallelism().hinted(hints_of(stmt));
+    if compiled.point.is_none() && parallelism.degree_max > 1 {
+        compiled.node = optimize::parallel::divide(compiled.node, &parallelism, cx);
+    }
+    Ok(compiled)
+}
+
+/// OPTION (...) of a statement.
+fn hints_of(stmt: &ast::Stmt) -> &[ast::QueryHint] {
+    match &stmt.kind {
+        ast::StmtKind::Select(query) => &query.hints,
+        ast::StmtKind::Insert(insert) => &insert.hints,
+        ast::StmtKind::Update(update) => &update.hints,
+        ast::StmtKind::Delete(delete) => &delete.hints,
+        ast::StmtKind::Merge(merge) => &merge.hints,
+        _ => &[],
+    }
 }
 
 /// A table whose rows can be changed through a cursor.

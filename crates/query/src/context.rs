@@ -85,6 +85,10 @@ pub trait StatementHost: SessionInfo {
     fn memory_account(&self) -> Option<Arc<thawdb_storage::memory::MemoryAccount>> {
         None
     }
+    /// The workers of the instance, of which the statement may ask for some; `None` where it is to run on its own thread.
+    fn worker_budget(&self) -> Option<Arc<crate::workers::WorkerBudget>> {
+        None
+    }
     /// Maps a storage error to what the client is told; names of objects are looked up here.
     fn storage_error(&self, database: DatabaseId, error: thawdb_storage::StorageError) -> SqlError;
     /// Folder for the run files of sorts that do not fit the memory grant.

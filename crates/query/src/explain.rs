@@ -98,7 +98,15 @@ impl Explainer<'_> {
                 "Index Spool(WITH STACK)".into()
             }
             NodeKind::WorkTableScan { .. } => "Table Spool".into(),
-            NodeKind::HashAggregate { .. } | NodeKind::StreamAggregate { .. } | NodeKind::Window { .. } => self.grouping(node, inner),
+            NodeKind::Gather { input, .. } => {
+                inner.push(Part::Input(input));
+                "Parallelism(Gather Streams)".into()
+            }
+            NodeKind::HashAggregate { .. }
+            | NodeKind::StreamAggregate { .. }
+            | NodeKind::PartialAggregate { .. }
+            | NodeKind::FinalAggregate { .. }
+            | NodeKind::Window { .. } => self.grouping(node, inner),
             NodeKind::Apply { .. } | NodeKind::HashJoin { .. } | NodeKind::MergeJoin { .. } | NodeKind::NestedLoopJoin { .. } => {
                 self.join(node, inner)
             }
@@ -187,6 +195,24 @@ impl Explainer<'_> {
                 inner.push(Part::Input(input));
                 let group = if keys.is_empty() { String::new() } else { format!("GROUP BY:({keys}) ") };
                 format!("Stream Aggregate({group}DEFINE:({defines}))")
+            }
+            NodeKind::PartialAggregate { input, keys, aggregates } => {
+                let defines = self.aggregates(aggregates, &input.columns, inner);
+                let shown = self.list(keys, &input.columns, inner);
+                inner.push(Part::Input(input));
+                match keys.is_empty() {
+                    true => format!("Stream Aggregate(DEFINE:({defines}))"),
+                    false => format!("Hash Match(Partial Aggregate, HASH:({shown}) DEFINE:({defines}))"),
+                }
+            }
+            NodeKind::FinalAggregate { input, key_count, aggregates } => {
+                let names: Vec<String> = aggregates.iter().map(|a| joined_name(a.function).to_owned()).collect();
+                let shown: Vec<String> = (0..*key_count).map(|at| column(&input.columns, at)).collect();
+                inner.push(Part::Input(input));
+                match key_count {
+                    0 => format!("Stream Aggregate(DEFINE:({}))", names.join(",")),
+                    _ => format!("Hash Match(Aggregate, HASH:({}) DEFINE:({}))", shown.join(","), names.join(",")),
+                }
             }
             NodeKind::Window { input, partition, order, functions } => {
                 let by = self.list(partition, &input.columns, inner);
@@ -490,6 +516,17 @@ fn aggregate_name(function: AggregateFunction) -> &'static str {
         AggregateFunction::ChecksumAgg => "CHECKSUM_AGG",
         AggregateFunction::StringAgg => "STRING_AGG",
         AggregateFunction::Any => "ANY",
+    }
+}
+
+/// What makes one value of several threads'.
+fn joined_name(function: AggregateFunction) -> &'static str {
+    match function {
+        AggregateFunction::Count | AggregateFunction::CountBig | AggregateFunction::Sum => "SUM([partialagg])",
+        AggregateFunction::Avg => "AVG([partialagg])",
+        AggregateFunction::Min => "MIN([partialagg])",
+        AggregateFunction::Max => "MAX([partialagg])",
+        _ => "ANY([partialagg])",
     }
 }
 

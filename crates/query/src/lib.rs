@@ -21,6 +21,7 @@ pub mod locking;
 pub mod optimize;
 pub mod phys;
 pub mod usage;
+pub mod workers;
 
 mod xml;
 

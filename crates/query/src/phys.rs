@@ -154,6 +154,25 @@ pub enum NodeKind {
         keys: Vec<Expr>,
         aggregates: Vec<Aggregate>,
     },
+    /// One thread's part of an aggregate: keys, then the columns in which `aggregate::partial_types` hands states over; of
+    /// a group perhaps more than one row.
+    PartialAggregate {
+        input: Box<Node>,
+        keys: Vec<Expr>,
+        aggregates: Vec<Aggregate>,
+    },
+    /// Takes what [`NodeKind::PartialAggregate`] puts out together: the first `key_count` columns are the keys.
+    FinalAggregate {
+        input: Box<Node>,
+        key_count: usize,
+        aggregates: Vec<Aggregate>,
+    },
+    /// Rows of `input`, which reads one table, by up to `degree_max` threads, each over parts of it.
+    Gather {
+        input: Box<Node>,
+        order: GatherOrder,
+        degree_max: u16,
+    },
     Distinct {
         input: Box<Node>,
     },
@@ -265,6 +284,16 @@ pub enum NodeKind {
     WorkTableScan {
         work_table: u32,
     },
+}
+
+/// How [`NodeKind::Gather`] divides its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatherOrder {
+    /// Anyhow; rows come as they are ready.
+    Any,
+    /// Only between different values of the first so many key columns of the index; each part is run for itself, and rows
+    /// come in the order of the parts.
+    Parts(usize),
 }
 
 /// What MERGE does with the rows of a step; values are over the input.

@@ -4,8 +4,10 @@ use crate::context::{SessionInfo, StatementHost};
 use crate::exec::{Batch, run};
 use crate::expr::{ArithmeticOp, CompareOp, Expr, ExprKind};
 use crate::phys::{Node, NodeKind, OutputColumn, SeekBound, SeekRange};
+use crate::workers::WorkerBudget;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use thawdb_catalog::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
 use thawdb_device::Env;
 use thawdb_storage::{Database, DatabaseSpec, FileKind, FileSpec, ReadView, Storage, StorageConfig, StorageError, TreeSpec, Txn};
@@ -28,6 +30,12 @@ pub(crate) struct TestHost {
     /// Of the last plan that ran: bytes spilled, and the most memory its operators accounted for.
     pub(crate) spilled_bytes: u64,
     pub(crate) memory_bytes_peak: usize,
+    /// Of the last plan: threads beside its own, and pages looked at.
+    pub(crate) workers: usize,
+    pub(crate) logical_reads: u64,
+    pub(crate) budget: Arc<WorkerBudget>,
+    /// Looks at whether the statement is cancelled that find it is not; none ever does below zero.
+    pub(crate) looks_left: AtomicI64,
     folder: PathBuf,
 }
 
@@ -60,6 +68,10 @@ impl TestHost {
             memory_bytes: 64 << 20,
             spilled_bytes: 0,
             memory_bytes_peak: 0,
+            workers: 0,
+            logical_reads: 0,
+            budget: WorkerBudget::new(4),
+            looks_left: AtomicI64::new(-1),
             folder,
         }
     }
@@ -88,11 +100,14 @@ impl TestHost {
     /// Runs a plan to its end: its rows and the count of rows affected.
     pub(crate) fn run(&mut self, plan: &Node) -> Result<(Vec<Vec<Scalar>>, u64), SqlError> {
         let mut execution = run(plan, self)?;
+        execution.count_reads();
         let mut rows = Vec::new();
         while let Some(batch) = execution.next(self)? {
             rows.extend(rows_of(&batch, &plan.columns));
         }
         (self.spilled_bytes, self.memory_bytes_peak) = execution.spilled_and_peak_bytes();
+        self.workers = execution.workers();
+        self.logical_reads = execution.reads().map_or(0, |reads| reads.tables().iter().map(|table| table.pages.logical).sum());
         Ok((rows, execution.rows_affected()))
     }
 
@@ -175,7 +190,14 @@ impl StatementHost for TestHost {
         false
     }
     fn check_cancelled(&self) -> Result<(), SqlError> {
-        Ok(())
+        let less = |left: i64| (left >= 0).then(|| (left - 1).max(0));
+        match self.looks_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+            Ok(0) => Err(message(3617, &[])),
+            _ => Ok(()),
+        }
+    }
+    fn worker_budget(&self) -> Option<Arc<WorkerBudget>> {
+        Some(self.budget.clone())
     }
     fn variable(&self, index: usize) -> Scalar {
         self.variables[index].clone()

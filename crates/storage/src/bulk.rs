@@ -22,6 +22,7 @@ use crate::ids::{PageId, TreeId, TxnId};
 use crate::locks::LockMode;
 use crate::mini::Mini;
 use crate::page::header::HEADER_BYTES;
+use crate::page::packing::PackedRows;
 use crate::page::slotted::SLOT_BYTES;
 use crate::page::whole::LeafMaker;
 use crate::page::{Entry, Format, PAGE_BYTES, PageBytes, PageType, header};
@@ -59,6 +60,8 @@ struct LeafBuilder {
     /// Bytes of the entries and slots with whole keys.
     whole_bytes: usize,
     prefix_bytes: usize,
+    /// Of a tree that packs its leaves.
+    packing: Option<PackedRows>,
 }
 
 #[derive(Clone, Copy)]
@@ -116,7 +119,8 @@ impl LeafBuilder {
         let prefix_bytes = if self.entries.is_empty() { key.len() } else { common_bytes(self.key(0), key, self.prefix_bytes) };
         let encoded = Entry { large_bytes: large, ..Entry::plain(key, row) }.encoded_bytes() + SLOT_BYTES;
         let whole_bytes = self.whole_bytes + encoded;
-        if whole_bytes - self.entries.len() * prefix_bytes > body_bytes && !self.entries.is_empty() {
+        let unpacked_bytes = whole_bytes - self.entries.len() * prefix_bytes;
+        if unpacked_bytes > body_bytes && !self.entries.is_empty() && !self.fits_packed(unpacked_bytes, row, body_bytes) {
             return false;
         }
         let start = self.used;
@@ -137,6 +141,16 @@ impl LeafBuilder {
         true
     }
 
+    /// Whether a leaf that is full unpacked has room for another row packed; then the row is packed.
+    fn fits_packed(&mut self, unpacked_bytes: usize, row: &[u8], body_bytes: usize) -> bool {
+        let Some(packing) = &mut self.packing else { return false };
+        if !packing.was_tried() {
+            let rows: Vec<&[u8]> = self.entries.iter().map(|at| &self.bytes[at.row as usize..at.end as usize]).collect();
+            packing.train(&rows);
+        }
+        packing.push_if(row, |saved| unpacked_bytes - saved <= body_bytes)
+    }
+
     /// Adds the references to its rows' large parts.
     fn add_large(&self, parts: &mut Vec<u8>) {
         self.entries.iter().for_each(|at| parts.extend_from_slice(&self.bytes[at.large as usize..at.row as usize]));
@@ -147,13 +161,22 @@ impl LeafBuilder {
         self.entries.clear();
         self.whole_bytes = 0;
         self.prefix_bytes = 0;
+        if let Some(packing) = &mut self.packing {
+            packing.clear();
+        }
     }
 
     /// The page, whole but for its name and siblings.
     fn lay_out(&self, format: Format, page: &mut PageBytes) {
-        let mut leaf = LeafMaker::new(page, PageId::NONE, format, &self.key(0)[..self.prefix_bytes]);
+        let dictionary = self.packing.as_ref().map_or(&[][..], PackedRows::dictionary);
+        let mut leaf = LeafMaker::new(page, PageId::NONE, format, &self.key(0)[..self.prefix_bytes], dictionary);
         let prefix_bytes = self.prefix_bytes;
-        for at in &self.entries {
+        for (index, at) in self.entries.iter().enumerate() {
+            if let Some(packed) = self.packing.as_ref().and_then(|packing| packing.row(index)) {
+                let (key, large, row) = (at.key as usize + prefix_bytes, at.large as usize, at.row as usize);
+                leaf.push_row(&self.bytes[key..large], &self.bytes[large..row], packed, true);
+                continue;
+            }
             let (key, large, row, end) = (at.key as usize + prefix_bytes, at.large as usize, at.row as usize, at.end as usize);
             if large == row && leaf.push_short(&self.bytes, key..large, end) {
                 continue;
@@ -203,6 +226,7 @@ pub struct BulkAppend {
     hung: bool,
     forced: Forced,
     leaves_hung: u64,
+    logged_bytes: u64,
 }
 
 /// Which batches are forced to the device and not logged.
@@ -272,7 +296,7 @@ impl Txn {
             writer,
             leaf_before: above.clone(),
             above,
-            leaf: LeafBuilder::default(),
+            leaf: LeafBuilder { packing: info.packs_leaves.then(PackedRows::default), ..LeafBuilder::default() },
             leaf_body_bytes: BODY_BYTES,
             pages: AlignedBuf::zeroed(0),
             spare: Vec::new(),
@@ -283,6 +307,7 @@ impl Txn {
             hung: false,
             forced: if self.database.store.logs_bulk_work_by_extent() { Forced::Long } else { Forced::Never },
             leaves_hung: 0,
+            logged_bytes: 0,
         })
     }
 }
@@ -291,6 +316,11 @@ impl BulkAppender<'_> {
     /// The last key so far, the tree's own included: the next must be above.
     pub fn last_key(&self) -> Option<&[u8]> {
         self.append.last_key()
+    }
+
+    /// Fills leaves to this share of a hundred (FILLFACTOR); 0 and 100 are whole.
+    pub fn set_fill_percent(&mut self, percent: u8) {
+        self.append.set_fill_percent(percent);
     }
 
     /// Appends a row; `key` must be above every key before it, `Duplicate` if it equals the last, `Bug` if below.
@@ -335,9 +365,19 @@ impl BulkAppend {
         self.forced = Forced::Always;
     }
 
+    /// The tree.
+    pub fn tree(&self) -> TreeId {
+        self.tree
+    }
+
     /// Leaves that are part of the tree.
     pub fn leaves_hung(&self) -> u64 {
         self.leaves_hung
+    }
+
+    /// Bytes of log that the leaves sent so far took.
+    pub fn logged_bytes(&self) -> u64 {
+        self.logged_bytes
     }
 
     /// Appends a row within `txn`, the transaction it was begun in; `key` must be above every key before it, `Duplicate`
@@ -444,6 +484,7 @@ impl BulkAppend {
         };
         match database.store.start_new_pages(ids, buffer, self.me, forced) {
             Ok(batch) => {
+                self.logged_bytes += batch.logged_bytes;
                 let parts = std::mem::take(&mut self.parts);
                 self.flights.push_back(Flight { batch, reserved, after, leaves, parts, me: self.me, place: self.place });
                 Ok(())

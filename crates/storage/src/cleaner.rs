@@ -265,7 +265,9 @@ pub(crate) fn entries_by_fate(database: &Database, info: &TreeInfo) -> Result<Ve
             let fate = database.commits.fate(Version::of(&entry, header::creator_number(page)).writer);
             let mut key = Vec::new();
             leaf.key(slot, &mut key);
-            entries.push(EntryByFate { key, row: entry.payload.to_vec(), ghost: entry.ghost, fate });
+            let mut whole = Vec::new();
+            let row = leaf.row(slot, &mut whole)?.payload.to_vec();
+            entries.push(EntryByFate { key, row, ghost: entry.ghost, fate });
         }
         Ok(true)
     })?;

@@ -117,8 +117,8 @@ impl Database {
         let store = Store::create(pool, env, number, spec)?;
         let own = |object_id| TreeSpec { object_id, index_id: 1, filegroup: 1 };
         let mut mini = Mini::begin(&store, TxnId(0));
-        let units = Self::make_tree(&mut mini, Self::UNITS_TREE, own(2), TxnId(0))?;
-        let root = Self::make_tree(&mut mini, Self::ROOT_TREE, own(1), TxnId(0))?;
+        let units = Self::make_tree(&mut mini, Self::UNITS_TREE, (own(2), false), TxnId(0))?;
+        let root = Self::make_tree(&mut mini, Self::ROOT_TREE, (own(1), false), TxnId(0))?;
         for (slot, info) in [&root, &units].into_iter().enumerate() {
             let leaf = mini.latch(units.root)?;
             let mut bytes = Vec::new();
@@ -302,11 +302,17 @@ impl Database {
     }
 
     /// Makes a tree's unit and root in the mini-transaction's group. Its rows without tags are `creator`'s.
-    pub(crate) fn make_tree(mini: &mut Mini<'_>, tree: TreeId, spec: TreeSpec, creator: TxnId) -> Result<TreeInfo, StorageError> {
+    pub(crate) fn make_tree(
+        mini: &mut Mini<'_>,
+        tree: TreeId,
+        (spec, packs_leaves): (TreeSpec, bool),
+        creator: TxnId,
+    ) -> Result<TreeInfo, StorageError> {
         let TreeSpec { object_id, index_id, filegroup } = spec;
         let unit = mini.create_unit(UnitSpec { tree, object_id, index_id, filegroup })?;
         let root = mini.allocate(unit, Format { page_type: PageType::Leaf, tree, object_id, index_id, level: 0, creator })?;
-        Ok(TreeInfo::new(tree, UnitKind::Tree, mini.id(root), unit, filegroup, object_id, index_id))
+        let info = TreeInfo::new(tree, UnitKind::Tree, mini.id(root), unit, filegroup, object_id, index_id);
+        Ok(info.packing(packs_leaves))
     }
 
     /// The tree with this id, as transaction `own` (0 for none) may use it.

@@ -72,6 +72,14 @@ impl Database {
         if version.ghost {
             return Ok(Look::Absent);
         }
-        Ok(if entry.large_bytes.is_empty() { Look::Seen(read(entry.payload)) } else { Look::Unsure })
+        if !entry.large_bytes.is_empty() {
+            return Ok(Look::Unsure);
+        }
+        if entry.packed {
+            let mut whole = Vec::new();
+            leaf.unpack(entry.payload, slot, &mut whole)?;
+            return Ok(Look::Seen(read(&whole)));
+        }
+        Ok(Look::Seen(read(entry.payload)))
     }
 }

@@ -34,6 +34,7 @@ use crate::space::{Change, Need, Reserved, Run, SYSTEM_UNIT, Unit, map_ops};
 use crate::store::Store;
 use crate::store::boot;
 use crate::store::loose::LoosePart;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// Groups that change a page without the page itself in the log: its image, 2 to 8 KiB, is then a small part of them.
@@ -41,6 +42,34 @@ const CHAIN_GROUPS_MAX: u32 = 128;
 /// Log over which they lie at the least. What is nearer is read in a few windows, a millisecond each, however many groups it is:
 /// the chain of a map page that a transaction of 5,000,000 rows had changed went through 160 of them.
 const CHAIN_LOG_BYTES: u64 = 4 << 20;
+
+/// Copies of pages that a thread keeps for its next mini-transaction: as many as a row's change takes.
+const SPARES_MAX: usize = 8;
+
+thread_local! {
+    /// Given back to the allocator and taken again for each change, pieces of this size made it tidy its lists each time.
+    static SPARES: RefCell<Vec<Box<PageBytes>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn copy_of(page: &PageBytes) -> Box<PageBytes> {
+    // A thread that ends may have none any more, as in `keep_spare`.
+    match SPARES.try_with(|spares| spares.borrow_mut().pop()).ok().flatten() {
+        Some(mut spare) => {
+            *spare = *page;
+            spare
+        }
+        None => Box::new(*page),
+    }
+}
+
+fn keep_spare(copy: Box<PageBytes>) {
+    let _ = SPARES.try_with(|spares| {
+        let mut spares = spares.borrow_mut();
+        if spares.len() < SPARES_MAX {
+            spares.push(copy);
+        }
+    });
+}
 
 /// A page latched by a mini-transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -172,7 +201,7 @@ impl<'s> Mini<'s> {
         let page = self.pages[handle.0 as usize].as_mut().expect("the handle's page is latched");
         if !page.changed {
             if page.write.is_present() {
-                page.before = Some(Box::new(*page.write));
+                page.before = Some(copy_of(&page.write));
             } else if !op.starts_afresh() {
                 return Err(StorageError::Bug(format!("first operation on new page {:?} is {op:?}", page.id)));
             }
@@ -410,7 +439,7 @@ impl<'s> Mini<'s> {
 impl Drop for Mini<'_> {
     fn drop(&mut self) {
         match self.phase {
-            Phase::Committed => {}
+            Phase::Committed => self.pages.iter_mut().flatten().filter_map(|page| page.before.take()).for_each(keep_spare),
             Phase::Appended => {
                 // The log has the changes and the pages may not: going on would diverge from what recovery will make.
                 std::process::abort();
@@ -419,6 +448,7 @@ impl Drop for Mini<'_> {
                 for page in self.pages.iter_mut().flatten() {
                     if let Some(before) = page.before.take() {
                         *page.write = *before;
+                        keep_spare(before);
                     } else if page.changed {
                         page.write.fill(0);
                     }

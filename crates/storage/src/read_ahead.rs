@@ -54,8 +54,8 @@ const NODES_AHEAD: usize = 128;
 const NODES_CHUNK_LEAVES: usize = 32;
 /// Nodes asked for first: before the queue is deep, so that the first of them does not wait at its end.
 const FIRST_NODES_AHEAD: usize = 8;
-/// Pages of a request at most: 1 MiB, the device's own largest piece.
-const RUN_PAGES_MAX: usize = 128;
+/// Pages of a request at most: 2 MiB, so that its buffer is one huge page of memory; the device divides it.
+const RUN_PAGES_MAX: usize = 256;
 /// Unwanted pages read along between two wanted ones rather than splitting the request.
 const GAP_PAGES_MAX: u32 = 4;
 
@@ -143,6 +143,12 @@ impl ReadAhead {
     pub(crate) fn bound(&mut self, leaves: usize) {
         self.bounds = (leaves.clamp(1, FIRST_CHUNK_LEAVES), 2);
         self.next_leaves = self.bounds.0;
+    }
+
+    /// Everything that is asked for will be used: the queue is as deep as it gets from the beginning.
+    pub(crate) fn expect_whole(&mut self) {
+        self.next_leaves = self.bounds.0;
+        self.consumed_in_all = CHUNK_LEAVES * CHUNKS_MAX;
     }
 
     /// Starts after `slot` of `node`, the node of level 1 that led to the scan's present leaf, and after the place of the

@@ -3,7 +3,7 @@
 //! ```text
 //! plain:   every entry of the leaf is seen as it stands and carries no tag, ghost mark or large part
 //!          the copy, and for each row where its key suffix, its value and its end lie in it: [`PlainRows`]
-//! else:    the copy and a side buffer, into which keys that lack the prefix and rows of older versions are spelled
+//! else:    the copy and a side buffer, into which keys that lack the prefix, rows of older versions and packed rows are spelled
 //! ```
 //! The leaf is copied whole under its latch. A plain block is what decoders of columns read without looking at rows one by
 //! one; whole keys are there only once they are asked for ([`RowBlock::spell_keys`]).
@@ -18,7 +18,7 @@ use crate::page::entry::FIXED_BYTES;
 use crate::page::slotted::SLOT_BYTES;
 use crate::page::{Entry, PAGE_BYTES, PageBytes, Slotted, header};
 use crate::versions::commit_table::Visibility;
-use crate::versions::version::Version;
+use crate::versions::version::{SAME, Version};
 use std::ops::Range;
 
 /// A place in the page copy or, from [`PAGE_BYTES`] on, in the side buffer.
@@ -235,13 +235,12 @@ impl RowBlock {
         let leaf = Slotted(page);
         let entry = leaf.entry(slot);
         let version = Version::of(&entry, header::creator_number(page));
-        if !view.sees(version.writer) {
-            return self.push_older(leaf, &entry, version.pointer, view, older);
+        match (view.sees(version.writer), version.ghost) {
+            (true, true) => Ok(()),
+            (true, false) => self.push_entry(leaf, slot, &entry),
+            (false, _) if version.pointer == SAME => self.push_entry(leaf, slot, &entry),
+            (false, _) => self.push_older(leaf, &entry, version.pointer, view, older),
         }
-        if !version.ghost {
-            self.push_entry(leaf, slot, &entry);
-        }
-        Ok(())
     }
 
     fn list_from(
@@ -257,21 +256,8 @@ impl RowBlock {
             return Ok(());
         }
         let leaf = Slotted(page);
-        let creator = header::creator_number(page);
         let mut list_slot = |slot: usize| {
-            let entry = leaf.entry(slot);
-            if all_seen {
-                self.push_entry(leaf, slot, &entry);
-                return Ok(());
-            }
-            let version = Version::of(&entry, creator);
-            if view.sees(version.writer) {
-                if !version.ghost {
-                    self.push_entry(leaf, slot, &entry);
-                }
-                return Ok(());
-            }
-            self.push_older(leaf, &entry, version.pointer, view, older)
+            if all_seen { self.push_entry(leaf, slot, &leaf.entry(slot)) } else { self.list_slot(page, slot, view, older) }
         };
         if backward { slots.rev().try_for_each(&mut list_slot) } else { slots.clone().try_for_each(&mut list_slot) }
     }
@@ -311,16 +297,23 @@ impl RowBlock {
         self.plain
     }
 
-    fn push_entry(&mut self, leaf: Slotted<'_>, slot: usize, entry: &Entry<'_>) {
+    fn push_entry(&mut self, leaf: Slotted<'_>, slot: usize, entry: &Entry<'_>) -> Result<(), StorageError> {
         let (offset, bytes) = leaf.place(slot);
         let end = offset + bytes;
-        let value = Span { at: narrow(end - entry.payload.len()), bytes: narrow(entry.payload.len()) };
+        let value = if entry.packed {
+            let at = self.side.len();
+            leaf.unpack(entry.payload, slot, &mut self.side)?;
+            Span { at: narrow(PAGE_BYTES + at), bytes: narrow(self.side.len() - at) }
+        } else {
+            Span { at: narrow(end - entry.payload.len()), bytes: narrow(entry.payload.len()) }
+        };
         let key = if leaf.prefix().is_empty() {
             Span { at: narrow(end - entry.payload.len() - entry.suffix.len()), bytes: narrow(entry.suffix.len()) }
         } else {
             self.spell(&[leaf.prefix(), entry.suffix])
         };
         self.push_row(key, value, entry.large_bytes);
+        Ok(())
     }
 
     fn spell(&mut self, parts: &[&[u8]]) -> Span {

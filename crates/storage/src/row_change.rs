@@ -77,7 +77,10 @@ pub(crate) enum Original {
 pub(crate) fn original(database: &Database, version: &Version<'_>) -> Result<Original, StorageError> {
     let txn = txn_of(version.writer);
     let mut record = Vec::new();
-    version::encode_record(version, 0, 0, &mut record);
+    assert!(!version.packed || version.pointer != SAME, "a packed row that is its own version before is given back as it lies");
+    // What the transaction itself has written is passed by: of a packed row the bytes are not needed.
+    let row = if version.packed { Version { payload: &[], packed: false, ..*version } } else { *version };
+    version::encode_record(&row, 0, 0, &mut record);
     let mut at = 0;
     loop {
         let (_, current) = version::decode_record(&record).map_err(|why| version::damaged(at, why))?;
@@ -103,6 +106,16 @@ pub(crate) fn original(database: &Database, version: &Version<'_>) -> Result<Ori
 
 /// Fills `edit` with what takes the changes of an aborted or undone transaction back.
 pub(crate) fn give_back(database: &Database, version: &Version<'_>, creator: u64, edit: &mut RowEdit) -> Result<(), StorageError> {
+    if version.pointer == SAME {
+        let kept = version.settled();
+        edit.kind = EditKind::Replace;
+        edit.ghost = false;
+        edit.tag = kept.tag_on(creator);
+        edit.large.extend_from_slice(kept.large);
+        edit.payload.extend_from_slice(kept.payload);
+        edit.packed = kept.packed;
+        return Ok(());
+    }
     match original(database, version)? {
         Original::Absent => {
             edit.kind = EditKind::Remove;
@@ -202,16 +215,18 @@ pub(crate) struct EditorState {
 }
 
 impl RowEditor<'_, '_> {
-    fn fill(&mut self, edit: &mut RowEdit, current: Option<(Version<'_>, Entry<'_>)>, creator: u64) {
+    /// `current` is the row as it was before it was packed, `lies` the entry as it lies there.
+    fn fill(&mut self, edit: &mut RowEdit, current: Option<(Version<'_>, Entry<'_>)>, lies: Option<Entry<'_>>, creator: u64) {
         let version = current.map(|(version, _)| version);
         let seen_by_all = version.is_some_and(|version| self.database.commits.seen_by_all(version.writer));
         let plan = version::plan(self.change, version, self.writer, seen_by_all);
         edit.kind = if current.is_some() { EditKind::Replace } else { EditKind::Insert };
         edit.ghost = self.change == Change::Delete;
-        match version {
+        match lies {
             Some(kept) if plan.keep_bytes => {
                 edit.payload.extend_from_slice(kept.payload);
-                edit.large.extend_from_slice(kept.large);
+                edit.packed = kept.packed;
+                edit.large.extend_from_slice(kept.large_bytes);
             }
             _ => {
                 edit.payload.extend_from_slice(self.inline);
@@ -309,14 +324,18 @@ impl Editor for RowEditor<'_, '_> {
         let creator = header::creator_number(page);
         self.state.reverts = false;
         self.state.record_has_large = false;
-        let current = found.ok().map(|slot| {
-            let entry = Slotted(page).entry(slot);
-            (Version::of(&entry, creator), entry)
-        });
+        let lies = found.ok().map(|slot| Slotted(page).entry(slot));
+        let mut whole = Vec::new();
+        let row = match (lies, found) {
+            (Some(entry), Ok(slot)) if entry.packed => Some(Slotted(page).row(slot, &mut whole)?),
+            (entry, _) => entry,
+        };
+        let current = row.map(|entry| (Version::of(&entry, creator), entry));
         if let Some((version, _)) = current.filter(|(version, _)| txn_of(version.writer) != self.me.0) {
             match self.database.commits.fate(version.writer) {
                 Fate::Aborted => {
                     self.state.reverts = true;
+                    let version = lies.map_or(version, |entry| Version::of(&entry, creator));
                     give_back(self.database, &version, creator, edit)?;
                     return Ok(Decision::ApplyAndLookAgain);
                 }
@@ -349,7 +368,7 @@ impl Editor for RowEditor<'_, '_> {
             (Change::Update | Change::Delete, false) => return Ok(Decision::Leave(Changed::Missing)),
             _ => {}
         }
-        self.fill(edit, current, creator);
+        self.fill(edit, current, lies, creator);
         Ok(Decision::Apply(Changed::Done))
     }
 

@@ -83,6 +83,11 @@ impl Scan {
         self.ahead.bound(leaves);
     }
 
+    /// The range is read to its end: reading ahead need not find out first.
+    pub fn expect_whole(&mut self) {
+        self.ahead.expect_whole();
+    }
+
     /// The tree.
     pub fn tree(&self) -> TreeId {
         self.tree.id

@@ -213,6 +213,11 @@ impl Txn {
 
     /// Makes an empty tree; gone again if the transaction rolls back.
     pub fn create_tree(&mut self, spec: TreeSpec) -> Result<TreeId, StorageError> {
+        self.create_tree_of(spec, false)
+    }
+
+    /// The same; with `packs_leaves`, one whose rows are in the compact form and whose leaves are packed when they are full.
+    pub fn create_tree_of(&mut self, spec: TreeSpec, packs_leaves: bool) -> Result<TreeId, StorageError> {
         let me = self.ensure_id()?;
         let place = self.open_tree(Database::UNITS_TREE, LockMode::IX)?;
         let tree = self.database.commits.tree_id();
@@ -220,7 +225,7 @@ impl Txn {
         let mut made = None;
         let mut along = |mini: &mut Mini<'_>, edit: &mut RowEdit| {
             mini.log_only(&TxnRecord::TreeMade(tree).encode());
-            let info = Database::make_tree(mini, tree, spec, TxnId(writer))?;
+            let info = Database::make_tree(mini, tree, (spec, packs_leaves), TxnId(writer))?;
             edit.payload.clear();
             edit.payload.extend_from_slice(&info.encode());
             made = Some(info);

@@ -45,6 +45,8 @@ pub(crate) struct TreeInfo {
     pub(crate) filegroup: u16,
     pub(crate) object_id: u32,
     pub(crate) index_id: u32,
+    /// Its rows are in the compact form, and a leaf that is full is packed before it is split.
+    pub(crate) packs_leaves: bool,
     /// First IAM page of the large values' unit as a number, 0 while there is none.
     large: AtomicU64,
     /// The transaction that has dropped it and not ended yet, 0 if none.
@@ -76,7 +78,23 @@ pub(crate) fn unit_key(tree: TreeId) -> [u8; 8] {
 
 impl TreeInfo {
     pub(crate) fn new(id: TreeId, kind: UnitKind, root: PageId, unit: Unit, filegroup: u16, object_id: u32, index_id: u32) -> Self {
-        Self { id, kind, root, unit, filegroup, object_id, index_id, large: AtomicU64::new(0), dropped_by: AtomicU64::new(0) }
+        Self {
+            id,
+            kind,
+            root,
+            unit,
+            filegroup,
+            object_id,
+            index_id,
+            packs_leaves: false,
+            large: AtomicU64::new(0),
+            dropped_by: AtomicU64::new(0),
+        }
+    }
+
+    /// The same with leaves that are packed, or not.
+    pub(crate) fn packing(self, packs_leaves: bool) -> Self {
+        Self { packs_leaves, ..self }
     }
 
     /// The units tree itself, by what the boot page has of it: root and unit.
@@ -110,6 +128,7 @@ impl TreeInfo {
         let mut row = [0; UNIT_ROW_BYTES];
         row[0] = VERSION;
         row[1] = match self.kind {
+            UnitKind::Tree if self.packs_leaves => 2,
             UnitKind::Tree => 0,
             UnitKind::Versions => 1,
         };
@@ -128,14 +147,16 @@ impl TreeInfo {
         let Ok(id) = <[u8; 8]>::try_from(key) else {
             return Err(damage(format!("key of {} bytes in the units tree", key.len())));
         };
-        let kind = match (row.len(), row.first(), row.get(1)) {
-            (UNIT_ROW_BYTES, Some(&VERSION), Some(0)) => UnitKind::Tree,
-            (UNIT_ROW_BYTES, Some(&VERSION), Some(1)) => UnitKind::Versions,
+        let (kind, packs_leaves) = match (row.len(), row.first(), row.get(1)) {
+            (UNIT_ROW_BYTES, Some(&VERSION), Some(0)) => (UnitKind::Tree, false),
+            (UNIT_ROW_BYTES, Some(&VERSION), Some(1)) => (UnitKind::Versions, false),
+            (UNIT_ROW_BYTES, Some(&VERSION), Some(2)) => (UnitKind::Tree, true),
             _ => return Err(damage(format!("row of {} bytes in the units tree is none", row.len()))),
         };
         let word = |at: usize| u32::from_le_bytes(*row[at..].first_chunk().expect("the row's length was checked"));
         let id = TreeId(u64::from_be_bytes(id));
         let info = Self::new(id, kind, page_at(row, 12), Unit(page_at(row, 18)), u16::from_le_bytes([row[2], row[3]]), word(4), word(8));
+        let info = info.packing(packs_leaves);
         if page_at(row, LARGE_UNIT_AT) != PageId::NONE {
             info.set_large_unit(Unit(page_at(row, LARGE_UNIT_AT)));
         }
@@ -206,6 +227,11 @@ mod tests {
         let back = TreeInfo::decode(&unit_key(info.id), &row).unwrap();
         assert_eq!((back.id, back.kind, back.root, back.unit), (info.id, info.kind, info.root, info.unit));
         assert_eq!((back.filegroup, back.object_id, back.index_id, back.large_unit()), (3, 77, 2, info.large_unit()));
+        let tree = |packs_leaves| TreeInfo::new(info.id, UnitKind::Tree, page(5), Unit(page(6)), 3, 77, 2).packing(packs_leaves);
+        for packs_leaves in [false, true] {
+            let back = TreeInfo::decode(&unit_key(info.id), &tree(packs_leaves).encode()).unwrap();
+            assert_eq!((back.kind, back.packs_leaves), (UnitKind::Tree, packs_leaves));
+        }
         assert!(TreeInfo::decode(b"short", &row).is_err() && TreeInfo::decode(&unit_key(info.id), &row[1..]).is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::txn::Txn;
 use crate::units::TreeInfo;
 use crate::versions::commit_table::Visibility;
 use crate::versions::store::VersionStore;
-use crate::versions::version::{Version, visible_behind};
+use crate::versions::version::{SAME, Version, visible_behind};
 use std::sync::Arc;
 
 /// What a reader sees: everything committed before it was taken, and its own transaction's changes.
@@ -91,11 +91,14 @@ pub(crate) fn row_of(database: &Database, info: &TreeInfo, key: &[u8], view: &Vi
         let Ok(slot) = leaf.search(key) else { return Ok(None) };
         let entry = leaf.entry(slot);
         let version = Version::of(&entry, header::creator_number(&page));
-        if view.sees(version.writer) {
-            return Ok((!version.ghost).then(|| RowBlock::of_one(key, entry.payload, entry.large_bytes)));
-        }
-        if version.pointer == 0 {
+        let is_seen = view.sees(version.writer);
+        if is_seen && version.ghost || !is_seen && version.pointer == 0 {
             return Ok(None);
+        }
+        if is_seen || version.pointer == SAME {
+            let mut whole = Vec::new();
+            let row = leaf.row(slot, &mut whole)?;
+            return Ok(Some(RowBlock::of_one(key, row.payload, row.large_bytes)));
         }
         (version.pointer, leaf.bytes(slot).to_vec())
     };

@@ -11,7 +11,7 @@ use thawdb_storage::page::{Entry, Format, PAGE_BYTES, PageBytes, PageOp, PageTyp
 use thawdb_storage::{Lsn, PageId, TreeId, TxnId, log, record};
 use thawdb_tsql::{ParseOptions, parse_batch};
 use thawdb_types::key::{Damage, KeyColumn, decode_value, encode_key, is_lossless, skip_value};
-use thawdb_types::row::{RowBuffer, RowLayout, RowSource, StoredColumn};
+use thawdb_types::row::{RowBuffer, RowForm, RowLayout, RowSource, StoredColumn};
 use thawdb_types::{Scalar, SqlType};
 
 /// A target: what it is called and what it does with a seed's randomness.
@@ -68,11 +68,18 @@ fn some_bytes(random: &mut SeededRandom, most: usize) -> Vec<u8> {
     bytes
 }
 
+/// A dictionary of two prefixes, the second empty, and a symbol.
+const DICTIONARY: &[u8] = b"\x02\0\x01\0\x02\0\x02\0\x07\0beoften";
+
 /// A leaf of random entries.
 fn leaf(random: &mut SeededRandom) -> Box<PageBytes> {
     let mut page = Box::new([0; PAGE_BYTES]);
     let format = Format { page_type: PageType::Leaf, tree: TreeId(100), object_id: 5, index_id: 1, level: 0, creator: TxnId(9) };
     op::apply(&mut page, PAGE, &PageOp::Format(format)).expect("a blank page is formatted");
+    let has_dictionary = random.chance(1, 2);
+    if has_dictionary {
+        op::apply(&mut page, PAGE, &PageOp::SetDictionary(DICTIONARY)).expect("an empty leaf takes a dictionary");
+    }
     let mut keys: Vec<Vec<u8>> = (0..1 + below(random, 40)).map(|_| some_bytes(random, 20)).filter(|key| !key.is_empty()).collect();
     keys.sort();
     keys.dedup();
@@ -80,7 +87,8 @@ fn leaf(random: &mut SeededRandom) -> Box<PageBytes> {
         let payload = some_bytes(random, 100);
         let tag = random.chance(1, 3).then_some(VersionTag { txn: TxnId(12), version: 4711 });
         let mut bytes = Vec::new();
-        Entry { tag, ghost: tag.is_some() && random.chance(1, 4), ..Entry::plain(key, &payload) }.encode(&mut bytes);
+        let packed = has_dictionary && random.chance(1, 2);
+        Entry { tag, packed, ghost: tag.is_some() && random.chance(1, 4), ..Entry::plain(key, &payload) }.encode(&mut bytes);
         let insert = PageOp::SlotInsert { slot: u16::try_from(slot).expect("few"), bytes: &bytes };
         op::apply(&mut page, PAGE, &insert).expect("forty small entries fit");
     }
@@ -112,6 +120,7 @@ fn page(random: &mut SeededRandom) {
         (0..entry.large_count()).for_each(|index| _ = entry.large(index));
         let _ = view.search(&key);
     }
+    verify::unpack_all(&page, &mut |_, _| {});
     let operations = some_bytes(random, 60);
     let mut rest = operations.as_slice();
     while let Ok(operation) = PageOp::decode(&mut rest) {
@@ -143,6 +152,7 @@ fn log_record(random: &mut SeededRandom) {
                 PageOp::SlotPatch { slot: 2, at: 3, bytes: &payload },
                 PageOp::Truncate { from_slot: 5 },
                 PageOp::SetPrefix(b"k"),
+                PageOp::SetDictionary(DICTIONARY),
                 PageOp::MapBits { first: 3, count: 9, value: 1, width: 1 },
                 PageOp::RawPatch { offset: 200, bytes: &payload },
                 PageOp::Image { lz4: &image },
@@ -254,7 +264,8 @@ impl RowSource for OneRow {
 /// Rows.
 fn row(random: &mut SeededRandom) {
     let (types, values) = typed(random, 8);
-    let layout = RowLayout::new(types.iter().map(|sql_type| StoredColumn::new(*sql_type, true)).collect());
+    let form = if random.chance(1, 2) { RowForm::Compact } else { RowForm::Plain };
+    let layout = RowLayout::new(types.iter().map(|sql_type| StoredColumn::new(*sql_type, true)).collect()).with_form(form);
     let mut buffer = RowBuffer::default();
     layout.encode(&values, &mut buffer).expect("small rows fit");
     let mut stored = OneRow(buffer.inline().to_vec(), buffer.large().to_vec());

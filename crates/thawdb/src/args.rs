@@ -117,6 +117,9 @@ pub struct SimulateArguments {
     /// Go on after a violation, to see all of them
     #[arg(long)]
     pub keep_going: bool,
+    /// Run only the seeds whose logs are small and do not grow; the others are passed over and not counted
+    #[arg(long)]
+    pub small_logs: bool,
 }
 
 /// What is fuzzed, and for how long.

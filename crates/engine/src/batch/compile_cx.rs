@@ -1,17 +1,23 @@
 //! What the binder asks of a session: variables, temporary tables, views of the system.
 
 use crate::batch::module::Module;
+use crate::ddl::index::MAX_DEGREE_OF_PARALLELISM;
 use crate::instance::TEMPDB_ID;
+use crate::instance::startup::processors;
 use crate::session::state::SessionState;
+use crate::views::server::setting;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef, TriggerDef};
 use thawdb_query::access::AccessNeed;
 use thawdb_query::compile::{ChangeAction, CursorRow, TriggerKinds, UserFunction, ViewText};
-use thawdb_query::compile::{CompileContext, Settings};
+use thawdb_query::compile::{CompileContext, Parallelism, Settings};
 use thawdb_query::context::SessionInfo;
 use thawdb_query::phys::RowSource;
 use thawdb_tsql::ast::{CursorName, ObjectName};
 use thawdb_types::{SqlError, SqlType};
+
+/// Number of the setting in sys.configurations.
+const COST_THRESHOLD: i32 = 1538;
 
 /// A session at one step of its program.
 pub(crate) struct CompileCx<'a> {
@@ -123,6 +129,22 @@ impl CompileContext for CompileCx<'_> {
             kinds.instead |= fires && instead && !self.session.is_running(trigger.id);
         }
         kinds
+    }
+
+    fn parallelism(&self) -> Parallelism {
+        let session = self.session;
+        let most = session.engine.workers.most();
+        if session.in_function > 0 || session.in_trigger() || most < 2 {
+            return Parallelism::NONE;
+        }
+        let degree = |degree: usize| u16::try_from(degree).unwrap_or(u16::MAX);
+        let set = usize::try_from(setting(session, MAX_DEGREE_OF_PARALLELISM)).unwrap_or(0);
+        let processors = processors();
+        Parallelism {
+            degree_max: degree(if set == 0 { processors } else { set.min(processors) }),
+            degree_limit: degree(most),
+            cost_threshold: setting(session, COST_THRESHOLD) as f64,
+        }
     }
 
     fn row_count(&self, table: &TableDef) -> Option<u64> {

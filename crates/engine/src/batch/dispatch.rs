@@ -172,7 +172,7 @@ impl Interpreter<'_, '_> {
             StmtKind::Dbcc(node) => return crate::dbcc::run(self, node),
             StmtKind::Checkpoint(_) => self.checkpoint()?,
             StmtKind::Kill(node) => self.kill(node)?,
-            StmtKind::Reconfigure { .. } => {}
+            StmtKind::Reconfigure { .. } => self.session.engine.reconfigure(),
             StmtKind::UpdateStatistics(_) | StmtKind::CreateStatistics(_) | StmtKind::DropStatistics(_) => {
                 return Err(unsupported("STATISTICS").into());
             }

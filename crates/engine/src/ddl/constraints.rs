@@ -1,5 +1,6 @@
 //! Keys and indexes of a table being defined: from PRIMARY KEY, UNIQUE and INDEX clauses to index definitions.
 
+use crate::ddl::compression;
 use crate::ddl::index_filter::FilterReader;
 use crate::messages::{message, unsupported_option};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(crate) struct NewIndex {
     pub(crate) filegroup: Option<String>,
     pub(crate) filter: Option<Arc<IndexFilter>>,
     pub(crate) options: IndexOptions,
+    /// Whether DATA_COMPRESSION was written.
+    pub(crate) says_compression: bool,
 }
 
 impl NewIndex {
@@ -77,6 +80,7 @@ pub(crate) fn key_constraint(
         filegroup: filegroup_of(clause.on.as_ref())?,
         filter: None,
         options: options_of(&clause.options)?,
+        says_compression: says_compression(&clause.options),
     })
 }
 
@@ -105,6 +109,7 @@ pub(crate) fn inline_index(reader: &FilterReader<'_>, clause: &InlineIndex, at_c
         filegroup: filegroup_of(clause.on.as_ref())?,
         filter: clause.filter.as_ref().map(|filter| reader.read(&clause.name.text, filter)).transpose()?,
         options: options_of(&clause.options)?,
+        says_compression: says_compression(&clause.options),
     })
 }
 
@@ -177,9 +182,8 @@ pub(crate) fn check_options(options: &[IndexOption]) -> Result<(), SqlError> {
             | IndexOptionKind::DropExisting(false)
             | IndexOptionKind::Resumable(false)
             | IndexOptionKind::Online { on: false, .. }
+            | IndexOptionKind::DataCompression { .. }
             | IndexOptionKind::XmlCompression(false) => None,
-            IndexOptionKind::DataCompression { method, .. } if method == "NONE" => None,
-            IndexOptionKind::DataCompression { .. } => Some("DATA_COMPRESSION".to_owned()),
             IndexOptionKind::DropExisting(true) => Some("DROP_EXISTING".to_owned()),
             IndexOptionKind::Resumable(true) => Some("RESUMABLE".to_owned()),
             IndexOptionKind::Online { .. } => Some("ONLINE".to_owned()),
@@ -194,6 +198,11 @@ pub(crate) fn check_options(options: &[IndexOption]) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// Whether DATA_COMPRESSION is among the options.
+pub(crate) fn says_compression(options: &[IndexOption]) -> bool {
+    options.iter().any(|option| matches!(option.kind, IndexOptionKind::DataCompression { .. }))
+}
+
 /// What WITH says that the index keeps. 129 for a FILLFACTOR that is no percentage.
 pub(crate) fn options_of(options: &[IndexOption]) -> Result<IndexOptions, SqlError> {
     let mut read = IndexOptions::default();
@@ -202,6 +211,9 @@ pub(crate) fn options_of(options: &[IndexOption]) -> Result<IndexOptions, SqlErr
 
 /// Takes over what WITH or SET says.
 pub(crate) fn change_options(read: &mut IndexOptions, options: &[IndexOption]) -> Result<(), SqlError> {
+    if let Some(compression) = compression::said(options, ("create", "index", ""))? {
+        read.compression = compression;
+    }
     for option in options {
         match &option.kind {
             IndexOptionKind::IgnoreDupKey(on) => read.ignore_dup_key = *on,

@@ -2,7 +2,9 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::constraints::{NewIndex, check_clause, check_key_types, check_options, filegroup_of, included_of, keys_of, options_of};
+use crate::ddl::constraints::{
+    NewIndex, check_clause, check_key_types, check_options, filegroup_of, included_of, keys_of, options_of, says_compression,
+};
 use crate::ddl::index_filter::FilterReader;
 use crate::ddl::index_options::{BuildOptions, Supports};
 use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
@@ -40,6 +42,7 @@ pub(crate) fn new_index(session: &SessionState, table: &TableDef, node: &CreateI
         filegroup: filegroup_of(node.on.as_ref())?,
         filter: filter_of(&reader, node, table)?,
         options: options_of(&node.options)?,
+        says_compression: says_compression(&node.options),
     })
 }
 
@@ -252,7 +255,7 @@ pub(crate) fn build_memory_bytes(session: &SessionState) -> usize {
 }
 
 /// Numbers of settings in sys.configurations.
-const MAX_DEGREE_OF_PARALLELISM: i32 = 1539;
+pub(crate) const MAX_DEGREE_OF_PARALLELISM: i32 = 1539;
 const INDEX_CREATE_MEMORY: i32 = 1505;
 
 /// The number the next index of a table gets.
@@ -297,7 +300,8 @@ fn add_index_by(
     check_index_name(table, &name)?;
     let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
     let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: id.0.cast_unsigned(), filegroup };
-    let tree = interpreter.session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
+    let packs_leaves = index.options.compression.packs_leaves();
+    let tree = interpreter.session.part(open.id)?.txn.create_tree_of(spec, packs_leaves).map_err(plain_error(open))?;
     let mut altered = (**table).clone();
     altered.indexes.push(index.definition(id, name.clone(), tree));
     altered.modified = interpreter.session.engine.now_datetime();
@@ -353,6 +357,9 @@ fn add_clustered(
     let own = index.filegroup.as_deref().map(|name| filegroup_number(open, Some(name))).transpose()?;
     let mut altered = (**table).clone();
     altered.indexes[0] = index.definition(IndexId(1), name.clone(), table.rows().tree);
+    if !index.says_compression {
+        altered.indexes[0].options.compression = table.rows().options.compression;
+    }
     rebuild::enable(&mut altered, |_| true);
     rebuild::refill(interpreter.session, open, table, altered, (&[IndexId(1)], own, max_dop))?;
     Ok(AddedIndex { name, id: IndexId(1) })
@@ -403,7 +410,7 @@ pub(crate) fn remove_index(
     let mut altered = (**table).clone();
     if id.0 == 1 {
         // Rows of a disabled clustered index are those of the heap; its other indexes stay disabled.
-        altered.indexes[0] = heap(table.rows().tree);
+        altered.indexes[0] = heap(table.rows().tree, table.rows().options.compression);
         altered.rows_disabled = false;
         return rebuild::refill(interpreter.session, open, table, altered, (&[IndexId(0)], None, 0)).map(drop).map_err(Failure::run);
     }

@@ -10,6 +10,7 @@
 use crate::batch::failure::{Failure, Fate};
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::alter_index::is_of_the_build;
+use crate::ddl::compression;
 use crate::ddl::constraints::{NewIndex, change_options, check_options};
 use crate::ddl::index::{AddedIndex, add_index, next_index_id};
 use crate::ddl::index_options::{BuildOptions, Supports};
@@ -181,8 +182,10 @@ pub(crate) fn rebuild_table(
         return Err(if is_heap { heap() } else { other() }.into());
     }
     let mut altered = (**table).clone();
-    if id.0 == 1 {
-        change_options(&mut altered.indexes[0].options, options)?;
+    match compression::said(options, ("alter", "table", &table.name))? {
+        _ if id.0 == 1 => change_options(&mut altered.indexes[0].options, options)?,
+        Some(said) => altered.indexes[0].options.compression = said,
+        None => {}
     }
     rebuild::refill(interpreter.session, open, table, altered, (&[id], None, read.max_dop)).map(drop).map_err(Failure::run)
 }

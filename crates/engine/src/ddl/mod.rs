@@ -15,6 +15,7 @@ pub(crate) mod alter_index;
 pub(crate) mod alter_table;
 pub(crate) mod bulk_insert;
 pub(crate) mod columns;
+pub(crate) mod compression;
 pub(crate) mod computed;
 pub(crate) mod constraints;
 pub(crate) mod database;

@@ -18,7 +18,7 @@
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
-use crate::ddl::index::{build_memory_bytes, check_index_name};
+use crate::ddl::index::{build_memory_bytes, build_threads, check_index_name};
 use crate::ddl::index_options::{BuildOptions, LowPriority};
 use crate::ddl::table::{add_constraint, check_free};
 use crate::ddl::{catalog_error, change_catalog, low_priority, plain_error};
@@ -136,7 +136,9 @@ fn check(session: &SessionState, open: &OpenDatabase, table: &TableDef, planned:
     if let Some(column) = stamp {
         return Err(message(10639, &[&"index", &name, &column.name]));
     }
-    let computed = index.keys.iter().map(|key| &table.columns[key.column_index]).find(|column| column.computed.is_some());
+    // Entries end in the key of their row.
+    let every_key = index.keys.iter().chain(&table.rows().keys);
+    let computed = every_key.map(|key| &table.columns[key.column_index]).find(|column| column.computed.is_some());
     if let Some(column) = computed.filter(|_| resumable) {
         return Err(message(10644, &[&"index", &name, &column.name]));
     }
@@ -172,8 +174,9 @@ fn begin(
     let started = this.session.engine.now_datetime();
     let rows_expected = open.counters.rows_at_most(id).unwrap_or(0);
     change_catalog(this.session, open, |catalog, part| {
-        let mut tree = || part.txn.create_tree(spec).map_err(plain_error(open));
-        let (target, side, runs) = (tree()?, tree()?, tree()?);
+        let mut tree = |packs_leaves| part.txn.create_tree_of(spec, packs_leaves).map_err(plain_error(open));
+        let packs_leaves = planned.index.options.compression.packs_leaves();
+        let (target, side, runs) = (tree(packs_leaves)?, tree(false)?, tree(false)?);
         let job = IndexJob {
             table: id,
             index: IndexDef { tree: target, ..planned.index },
@@ -253,6 +256,7 @@ fn note_pause(session: &SessionState, open: &OpenDatabase, table: &TableDef, job
     }
     job.progress.paused = Some(now);
     let mut txn = open.storage.begin();
+    txn.set_delayed_durability(true);
     // An error leaves the record as the last chunk wrote it.
     let _ = put_job(&mut txn, job).map_err(drop).and_then(|()| txn.commit().map_err(drop));
 }
@@ -273,15 +277,41 @@ fn run_chunks(
     let redone_rows = if is_simulated { SIMULATED_REDONE_ROWS } else { OnlineOptions::default().redone_rows };
     let (lock_timeout, cancel) = (interpreter.session.lock_timeout(), Some(interpreter.session.cancel.clone()));
     let memory_bytes_max = build_memory_bytes(interpreter.session);
-    let options = OnlineOptions { redone_rows, party, lock_timeout, cancel, memory_bytes_max };
-    let begun = OnlineBuild::begin(&open.storage, definition, job, options);
+    let threads = build_threads(interpreter.session, job.max_dop);
+    let options = OnlineOptions { redone_rows, party, lock_timeout, cancel, memory_bytes_max, threads };
+    let begun = take_up(open, definition, job, options);
     let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;
-    let stepped = step_on(interpreter, open, job, &mut build, runner, max_duration, start_ns);
+    let outcome = run_build(interpreter, open, job, &mut build, runner, (max_duration, low_priority, start_ns));
+    if job.resumable && outcome.is_err() && build.is_settled() {
+        build.rest();
+        open.jobs.keep(job.table, build);
+    }
+    outcome
+}
+
+/// The build as it was kept since it was paused, or begun anew.
+fn take_up(open: &OpenDatabase, definition: &TableDef, job: &IndexJob, options: OnlineOptions) -> Result<Box<OnlineBuild>, BuildError> {
+    match open.jobs.take_kept(job.table).filter(|kept| kept.is_of(&open.storage, definition, job)) {
+        Some(mut kept) => kept.go_on(options).map(|()| kept),
+        None => OnlineBuild::begin(&open.storage, definition, job, options).map(Box::new),
+    }
+}
+
+/// Chunks and publication.
+fn run_build(
+    interpreter: &mut Interpreter<'_, '_>,
+    open: &Arc<OpenDatabase>,
+    job: &IndexJob,
+    build: &mut OnlineBuild,
+    runner: &Runner,
+    (max_duration, low_priority, start_ns): (Option<Duration>, Option<LowPriority>, u64),
+) -> Result<(), Failure> {
+    let stepped = step_on(interpreter, open, job, build, runner, max_duration, start_ns);
     // A pause keeps what is on its way; the error that made it comes first.
     let settled = build.settle().map_err(|error| told(interpreter.session, open, error));
-    runner.note(build.progress());
+    runner.note(build.progress(), build.rows_read());
     stepped.and(settled)?;
-    interpreter.transactional(|this| publish(this.session, open, &mut build, low_priority).map_err(Failure::run))
+    interpreter.transactional(|this| publish(this.session, open, build, low_priority).map_err(Failure::run))
 }
 
 /// Chunks until the side tree is nearly empty.
@@ -298,7 +328,7 @@ fn step_on(
     loop {
         let elapsed = Duration::from_nanos(clock.monotonic_ns().saturating_sub(start_ns));
         interpreter.session.ticket.facts.lock().percent_complete = build.percent() as f32;
-        if runner.note(build.progress()) {
+        if runner.note(build.progress(), build.rows_read()) {
             return Err(Failure::run(message(596, &[])));
         }
         if max_duration.is_some_and(|most| elapsed >= most) {

@@ -60,7 +60,8 @@ pub(crate) fn refill(
         let chosen = filegroup.filter(|_| ids.contains(&index.id));
         let filegroup = chosen.map_or_else(|| filegroup_of(open, table, index), Ok)?;
         let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup };
-        altered.indexes[*at].tree = session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
+        altered.indexes[*at].tree =
+            session.part(open.id)?.txn.create_tree_of(spec, index.options.compression.packs_leaves()).map_err(plain_error(open))?;
     }
     altered.modified = session.engine.now_datetime();
     let altered = Arc::new(altered);

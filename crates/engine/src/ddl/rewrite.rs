@@ -57,7 +57,8 @@ pub(crate) fn rewrite(
     for (index, filegroup) in altered.indexes.iter_mut().zip(filegroups) {
         let filegroup = filegroup.map_err(plain_error(open))?;
         let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup };
-        index.tree = session.part(open.id)?.txn.create_tree(spec).map_err(plain_error(open))?;
+        index.tree =
+            session.part(open.id)?.txn.create_tree_of(spec, index.options.compression.packs_leaves()).map_err(plain_error(open))?;
     }
     altered.modified = session.engine.now_datetime();
     let altered = Arc::new(altered);

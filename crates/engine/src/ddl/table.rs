@@ -3,6 +3,7 @@
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::columns::{COLUMNS_MAX, NewColumn, define};
+use crate::ddl::compression;
 use crate::ddl::constraints::{NewIndex, filegroup_of, inline_index, key_constraint};
 use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{database_of, is_local_temporary, schema_for_new, shown};
@@ -13,7 +14,9 @@ use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, ObjectId, SchemaId, TableDef};
+use thawdb_catalog::{
+    ColumnDef, Compression, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, IndexOptions, ObjectId, SchemaId, TableDef,
+};
 use thawdb_storage::{TreeSpec, Txn};
 use thawdb_tsql::ast::{ColumnDefinition, ColumnKind, ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
 use thawdb_types::{SqlError, SqlType};
@@ -26,6 +29,8 @@ pub(crate) struct NewTable {
     /// Name given to the DEFAULT of each column that has one.
     pub(crate) default_names: Vec<Option<String>>,
     pub(crate) filegroup: Option<String>,
+    /// DATA_COMPRESSION of the table.
+    pub(crate) compression: Compression,
     /// CHECK and FOREIGN KEY constraints, added once the table is there.
     pub(crate) rules: Vec<NewRule>,
 }
@@ -35,10 +40,14 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
     if node.as_query.is_some() || node.flavor.is_some() {
         return Err(unsupported("CREATE TABLE AS").into());
     }
-    refuse_options(node)?;
+    if node.filestream_on.is_some() {
+        return Err(unsupported_option("FILESTREAM_ON").into());
+    }
+    let compression = compression::of_table(&node.options)?;
     interpreter.transactional(|this| {
         let mut new = describe(this.session, &node.name.name.text, &node.body)?;
         new.filegroup = filegroup_of(node.on.as_ref())?;
+        new.compression = compression;
         let rules = std::mem::take(&mut new.rules);
         let temporary = is_local_temporary(&node.name);
         let table = add_table(this.session, &node.name, new)?;
@@ -68,20 +77,11 @@ pub(crate) fn create_for_select_into(
         indexes: Vec::new(),
         default_names: vec![None; columns.len()],
         filegroup: None,
+        compression: Compression::None,
         rules: Vec::new(),
     };
     check_column_names(&new)?;
     add_table(interpreter.session, name, new).map_err(Failure::run)
-}
-
-fn refuse_options(node: &CreateTable) -> Result<(), SqlError> {
-    for option in &node.options {
-        let harmless = option.name == "DATA_COMPRESSION" && option.value == thawdb_tsql::ast::OptionValue::Word("NONE".into());
-        if !harmless {
-            return Err(unsupported_option(&option.name).at_line(option.span.line));
-        }
-    }
-    if node.filestream_on.is_some() { Err(unsupported_option("FILESTREAM_ON")) } else { Ok(()) }
 }
 
 /// Reads the clauses of a table.
@@ -110,7 +110,15 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
     let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
     let reader = FilterReader { session, table: name, columns: &definitions };
     let indexes = describe_indexes(&reader, body, &columns)?;
-    let mut new = NewTable { name: name.to_owned(), columns: definitions, indexes, default_names, filegroup: None, rules: rules_of(body) };
+    let mut new = NewTable {
+        name: name.to_owned(),
+        columns: definitions,
+        indexes,
+        default_names,
+        filegroup: None,
+        compression: Compression::None,
+        rules: rules_of(body),
+    };
     check_column_names(&new)?;
     check_row_size(&new)?;
     if new.columns.iter().filter(|c| c.identity.is_some()).count() > 1 {
@@ -283,18 +291,21 @@ pub(crate) fn build(
     now: i64,
     checked: impl Fn(&str) -> bool,
 ) -> Result<TableDef, SqlError> {
-    let mut make_tree = |index: IndexId, filegroup: &Option<String>| {
+    let mut make_tree = |index: IndexId, filegroup: &Option<String>, compression: Compression| {
         let filegroup = filegroup_number(open, filegroup.as_deref().or(new.filegroup.as_deref()))?;
         let spec = TreeSpec { object_id: id.0.cast_unsigned(), index_id: index.0.cast_unsigned(), filegroup };
-        txn.create_tree(spec).map_err(plain_error(open))
+        txn.create_tree_of(spec, compression.packs_leaves()).map_err(plain_error(open))
     };
     let mut indexes: Vec<IndexDef> = Vec::with_capacity(new.indexes.len() + 1);
     if let Some(clustered) = new.indexes.iter().find(|index| index.clustered == Some(true)) {
-        let tree = make_tree(IndexId(1), &clustered.filegroup)?;
-        indexes.push(clustered.definition(IndexId(1), index_name(&new.name, clustered, id, 1), tree));
+        let compression = if clustered.says_compression { clustered.options.compression } else { new.compression };
+        let tree = make_tree(IndexId(1), &clustered.filegroup, compression)?;
+        let mut definition = clustered.definition(IndexId(1), index_name(&new.name, clustered, id, 1), tree);
+        definition.options.compression = compression;
+        indexes.push(definition);
     } else {
-        let tree = make_tree(IndexId(0), &None)?;
-        indexes.push(heap(tree));
+        let tree = make_tree(IndexId(0), &None, new.compression)?;
+        indexes.push(heap(tree, new.compression));
     }
     for index in new.indexes.iter().filter(|index| index.clustered != Some(true)) {
         let number = IndexId(i32::try_from(indexes.len()).expect("few indexes") + 1);
@@ -302,7 +313,7 @@ pub(crate) fn build(
         if indexes.iter().any(|known| known.name.as_deref().is_some_and(|k| k.eq_ignore_ascii_case(&name))) || !checked(&name) {
             return Err(message(1913, &[&name, &"table", &new.name]));
         }
-        let tree = make_tree(number, &index.filegroup)?;
+        let tree = make_tree(number, &index.filegroup, index.options.compression)?;
         indexes.push(index.definition(number, name, tree));
     }
     Ok(TableDef {
@@ -323,7 +334,7 @@ pub(crate) fn build(
 }
 
 /// The index 0 of a table without a clustered index.
-pub(crate) fn heap(tree: thawdb_storage::TreeId) -> IndexDef {
+pub(crate) fn heap(tree: thawdb_storage::TreeId, compression: Compression) -> IndexDef {
     IndexDef {
         id: IndexId(0),
         name: None,
@@ -333,7 +344,7 @@ pub(crate) fn heap(tree: thawdb_storage::TreeId) -> IndexDef {
         primary_key: false,
         unique_constraint: false,
         filter: None,
-        options: Default::default(),
+        options: IndexOptions { compression, ..IndexOptions::default() },
         tree,
     }
 }

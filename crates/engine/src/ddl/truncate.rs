@@ -49,7 +49,7 @@ fn emptied(open: &OpenDatabase, part: &mut DatabaseTxn, table: &TableDef) -> Res
     for index in &mut emptied.indexes {
         let filegroup = open.storage.filegroup_of(index.tree).map_err(plain_error(open))?;
         let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: index.id.0.cast_unsigned(), filegroup };
-        let tree = part.txn.create_tree(spec).map_err(plain_error(open))?;
+        let tree = part.txn.create_tree_of(spec, index.options.compression.packs_leaves()).map_err(plain_error(open))?;
         part.txn.drop_tree(index.tree).map_err(plain_error(open))?;
         index.tree = tree;
     }

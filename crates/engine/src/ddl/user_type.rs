@@ -159,7 +159,7 @@ pub(crate) fn outline(session: &SessionState, of: ObjectId) -> Option<Arc<TableD
         schema_name: object.schema_name.clone(),
         name: object.name.clone(),
         columns: object.columns.clone(),
-        indexes: vec![crate::ddl::table::heap(thawdb_storage::TreeId(0))],
+        indexes: vec![crate::ddl::table::heap(thawdb_storage::TreeId(0), Default::default())],
         rows_disabled: false,
         disabled: Vec::new(),
         lock_escalation: thawdb_catalog::LockEscalation::default(),

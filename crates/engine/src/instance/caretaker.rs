@@ -98,7 +98,11 @@ fn run(engine: &Weak<Engine>, stop: &Stop) {
 impl Engine {
     /// One turn of looking after what is paused.
     pub fn care(self: &Arc<Self>) {
+        let account = self.storage.memory();
+        // Beyond a half of the whole grants are taken from the pool.
+        let memory_is_short = account.granted_bytes() * 2 > account.bytes_max();
         for open in self.all_databases() {
+            open.jobs.let_go(self.now_datetime(), memory_is_short);
             let jobs: Vec<_> = open.catalog().jobs.values().filter(|job| job.resumable).cloned().collect();
             jobs.iter().for_each(|job| self.care_for(&open, job));
         }

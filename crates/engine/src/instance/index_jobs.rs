@@ -6,16 +6,23 @@
 //! What must outlive the instance is the catalog's record ([`thawdb_catalog::IndexJob`]); an operation that nobody runs is
 //! paused, whatever paused it.
 //!
-//! Locks: `INDEX_JOBS` (5). Blocking: [`JobTable::wait_stopped`] until the operation's session has stopped between two
+//! A paused operation's build is kept in memory (`JobTable::keep`), so that taking it up again costs nothing: until it is
+//! taken up or aborted, or has been paused for [`KEPT_TICKS_MAX`], or memory is short.
+//!
+//! Locks: `INDEX_JOBS` (5), never while a build is let go, whose memory goes back to its account. Blocking: [`JobTable::wait_stopped`] until the operation's session has stopped between two
 //! chunks, which takes a fraction of a second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_catalog::{JobProgress, ObjectId};
+use thawdb_maintain::OnlineBuild;
 use thawdb_observe::cancel::{CancelReason, CancelToken};
 use thawdb_observe::sync::{Condvar, LockClass, Mutex};
 
 static INDEX_JOBS: LockClass = LockClass::new("INDEX_JOBS", 5);
+
+/// A build is kept for ten minutes at most, in 1/300 s: who pauses for longer does not mind a moment more.
+const KEPT_TICKS_MAX: i64 = 300 * 60 * 10;
 
 #[derive(Default)]
 struct Live {
@@ -28,6 +35,10 @@ struct Live {
     paused: Option<i64>,
     /// Hours of the pause that the error log tells of.
     hours_told: i64,
+    /// Rows read and gathered by builds that are gone, and by the present one.
+    rows_processed: (u64, u64),
+    /// The build, at rest while nobody works on it.
+    kept: Option<Box<OnlineBuild>>,
 }
 
 /// The operations of a database.
@@ -43,6 +54,10 @@ pub(crate) struct JobState {
     pub(crate) running: bool,
     pub(crate) progress: Option<JobProgress>,
     pub(crate) paused: Option<i64>,
+    /// Rows read and gathered in this life of the instance.
+    pub(crate) rows_processed: u64,
+    /// Its build is in memory.
+    pub(crate) kept: bool,
 }
 
 /// The right to work on an operation; dropped, it is paused.
@@ -79,6 +94,8 @@ impl JobTable {
             running: live.is_some_and(|live| live.running),
             progress: live.and_then(|live| live.progress.clone()),
             paused: live.and_then(|live| live.paused),
+            rows_processed: live.map_or(0, |live| live.rows_processed.0 + live.rows_processed.1),
+            kept: live.is_some_and(|live| live.kept.is_some()),
         }
     }
 
@@ -119,7 +136,33 @@ impl JobTable {
 
     /// Forgets an operation that has ended.
     pub(crate) fn forget(&self, table: ObjectId) {
-        self.0.jobs.lock().remove(&table.0);
+        let gone = self.0.jobs.lock().remove(&table.0);
+        drop(gone);
+    }
+
+    /// Keeps a build that rests.
+    pub(crate) fn keep(&self, table: ObjectId, build: Box<OnlineBuild>) {
+        let before = self.0.jobs.lock().entry(table.0).or_default().kept.replace(build);
+        drop(before);
+    }
+
+    /// The build that was kept.
+    pub(crate) fn take_kept(&self, table: ObjectId) -> Option<Box<OnlineBuild>> {
+        self.0.jobs.lock().get_mut(&table.0)?.kept.take()
+    }
+
+    /// Lets builds go that have been paused for long, or all of them where memory is short: they can be begun anew.
+    pub(crate) fn let_go(&self, now: i64, memory_is_short: bool) {
+        let mut gone = Vec::new();
+        let mut jobs = self.0.jobs.lock();
+        for live in jobs.values_mut().filter(|live| !live.running) {
+            let is_old = live.paused.is_none_or(|paused| now - paused > KEPT_TICKS_MAX);
+            if is_old || memory_is_short {
+                gone.extend(live.kept.take());
+            }
+        }
+        drop(jobs);
+        drop(gone);
     }
 }
 
@@ -129,10 +172,15 @@ impl Runner {
         self.shared.jobs.lock().get(&self.table).is_some_and(|live| live.stop)
     }
 
-    /// Notes how far it is; true if it is to stop.
-    pub(crate) fn note(&self, progress: &JobProgress) -> bool {
+    /// Notes how far it is, and the rows that its build has read and gathered; true if it is to stop.
+    pub(crate) fn note(&self, progress: &JobProgress, rows_read: u64) -> bool {
         let mut jobs = self.shared.jobs.lock();
         let live = jobs.entry(self.table).or_default();
+        if rows_read < live.rows_processed.1 {
+            // A build begun anew.
+            live.rows_processed.0 += live.rows_processed.1;
+        }
+        live.rows_processed.1 = rows_read;
         live.progress = Some(progress.clone());
         live.stop
     }

@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use thawdb_catalog::{DatabaseId, InstanceCatalog};
 use thawdb_observe::sync::{LockClass, Mutex, RwLock};
+use thawdb_query::workers::WorkerBudget;
 use thawdb_storage::Storage;
 use thawdb_storage::locks::LockManager;
 use thawdb_types::SqlError;
@@ -43,6 +44,7 @@ use thawdb_types::SqlError;
 static MASTER: LockClass = LockClass::new("MASTER_CATALOG", 1);
 static DATABASES: LockClass = LockClass::new("DATABASE_LIST", 1);
 static UNOPENED: LockClass = LockClass::new("DATABASES_UNOPENED", 5);
+static SETTINGS: LockClass = LockClass::new("SETTINGS_IN_USE", 5);
 
 /// Number of master.
 pub(crate) const MASTER_ID: DatabaseId = DatabaseId(1);
@@ -64,6 +66,10 @@ pub struct Engine {
     pub(crate) databases: RwLock<BTreeMap<i32, Arc<OpenDatabase>>>,
     /// Those that master lists and that could not be opened.
     unopened: Mutex<BTreeMap<i32, unopened::Unopened>>,
+    /// Settings in use, by configuration_id: those that master recorded at the start or the last RECONFIGURE.
+    pub(crate) settings: RwLock<BTreeMap<i32, i64>>,
+    /// Threads that statements may use beside their own.
+    pub(crate) workers: Arc<WorkerBudget>,
     /// The moment of start, 1/300 s since 1900-01-01.
     pub(crate) started: i64,
     pub(crate) error_log: error_log::ErrorLog,

@@ -8,7 +8,9 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::error_log::ErrorLog;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
-use crate::instance::{DATABASES, Engine, MASTER, MASTER_ID, SORT_FOLDER, TEMPDB_ID, UNOPENED, datetime_of, login, suspect_pages};
+use crate::instance::{
+    DATABASES, Engine, MASTER, MASTER_ID, SETTINGS, SORT_FOLDER, TEMPDB_ID, UNOPENED, datetime_of, login, suspect_pages,
+};
 use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use thawdb_catalog::store::load_counters;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord, DatabaseState, InstanceCatalog, Properties};
 use thawdb_device::{BackgroundWork, OpenMode};
 use thawdb_observe::sync::{Mutex, RwLock};
+use thawdb_query::workers::WorkerBudget;
 use thawdb_storage::{DatabaseSpec, FileKind, Storage, StorageConfig, StorageError};
 use thawdb_types::SqlError;
 
@@ -25,6 +28,16 @@ const OTHER_SYSTEM: [(i32, &str, &str, &str); 2] = [(3, "model", "model", "model
 
 /// Stands in the data folder from before master's files are made until what master records of itself is committed.
 const MAKING_MASTER: &str = "master.making";
+
+/// Workers of an instance: one a processor, and two where there is but one, for a statement that asks for them.
+pub(crate) fn workers_most() -> usize {
+    processors().max(2)
+}
+
+/// Processors of the machine.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
 
 /// Opens the instance of `config`.
 pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
@@ -40,6 +53,8 @@ pub(crate) fn open(config: EngineConfig) -> Result<Arc<Engine>, SqlError> {
         storage,
         sessions: Sessions::new(),
         plans: PlanCache::new(),
+        settings: RwLock::new(&SETTINGS, instance.settings.clone()),
+        workers: WorkerBudget::new(if env.background == BackgroundWork::Threads { workers_most() } else { 0 }),
         master: Mutex::new(&MASTER, instance),
         databases: RwLock::new(&DATABASES, BTreeMap::from([(MASTER_ID.0, Arc::new(master))])),
         unopened: Mutex::new(&UNOPENED, BTreeMap::new()),

@@ -154,7 +154,7 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
     },
     CatalogProcedure {
         name: "sp_configure",
-        parameters: "@configname varchar(35) = NULL",
+        parameters: "@configname varchar(35) = NULL, @configvalue int = NULL",
         text: "IF @configname IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sys.configurations WHERE name = @configname) \
                BEGIN RAISERROR(15123, 16, 1, @configname) RETURN END \
                SELECT name, minimum, maximum, value AS config_value, value_in_use AS run_value FROM sys.configurations \

@@ -9,6 +9,8 @@
 
 pub(crate) mod applock;
 pub(crate) mod catalog;
+pub(crate) mod configure;
+pub(crate) mod estimate;
 pub(crate) mod principals;
 pub(crate) mod rename;
 pub(crate) mod texts;
@@ -43,6 +45,8 @@ pub(crate) enum Procedure {
     Rename,
     /// sp_settriggerorder.
     TriggerOrder,
+    /// sp_estimate_data_compression_savings.
+    EstimateCompression,
     Refused(&'static str),
     /// One of the catalog's.
     Module(FoundModule),
@@ -95,6 +99,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if bare == "sp_settriggerorder" {
         return Some(Procedure::TriggerOrder);
     }
+    if bare == "sp_estimate_data_compression_savings" {
+        return Some(Procedure::EstimateCompression);
+    }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
@@ -123,6 +130,9 @@ pub(crate) fn call(
 ) -> Result<Returned, Failure> {
     match procedure {
         Procedure::Text(text) => texts::call(session, out, text, arguments, guarded),
+        Procedure::Catalog(procedure) if procedure.name == "sp_configure" && configure::gives_value(arguments) => {
+            configure::call(session, out, arguments)
+        }
         Procedure::Catalog(procedure) => {
             let frame = Frame { guarded, procedure: Some(procedure.name.to_owned()), ..Frame::default() };
             let (status, outputs) = run_with_parameters(session, out, procedure.text, procedure.parameters, arguments, frame)?;
@@ -138,6 +148,7 @@ pub(crate) fn call(
         }
         Procedure::Rename => rename::call(session, out, arguments),
         Procedure::TriggerOrder => trigger_order::call(session, arguments),
+        Procedure::EstimateCompression => estimate::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) if found.object.kind == thawdb_catalog::ObjectKind::Procedure => {
             session.may_call(&found)?;

@@ -151,6 +151,12 @@ impl StatementHost for SessionState {
         Some(self.engine.storage.memory().clone())
     }
 
+    fn worker_budget(&self) -> Option<Arc<thawdb_query::workers::WorkerBudget>> {
+        // A plan that was made elsewhere may be run here.
+        let alone = self.in_function > 0 || self.in_trigger();
+        (!alone).then(|| self.engine.workers.clone())
+    }
+
     fn temp_folder(&self) -> std::path::PathBuf {
         self.engine.config.data_folder.join(crate::instance::SORT_FOLDER)
     }

@@ -120,6 +120,6 @@ fn row(open: &OpenDatabase, table: &TableDef, index: &IndexDef, page: &TreePage,
     for beside in [header::right(&bytes), header::left(&bytes)] {
         row.extend(if beside == PageId::NONE { [Scalar::Null, Scalar::Null] } else { place(beside) });
     }
-    row.extend([bit(false), bit(header::ghost_count(&bytes) > 0)]);
+    row.extend([bit(header::dictionary_bytes(&bytes) > 0), bit(header::ghost_count(&bytes) > 0)]);
     row
 }

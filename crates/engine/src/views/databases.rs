@@ -226,7 +226,7 @@ mod tests {
             properties: Default::default(),
             owner_sid: vec![1],
         };
-        let row = row(&record, true, None);
+        let row = row(&record, (0, "ONLINE"), None);
         assert_eq!(row.len(), COLUMNS.len());
         for (value, column) in row.iter().zip(COLUMNS) {
             let fits = match value {

@@ -63,8 +63,15 @@ const PARTITION_COLUMNS: &[Column] = &[
     null("xml_compression_desc", SqlType::varchar(3)),
 ];
 
-const PARTITION_STATS_COLUMNS: &[Column] =
-    &[null("partition_id", BigInt), col("object_id", Int), col("index_id", Int), col("partition_number", Int), null("row_count", BigInt)];
+const PARTITION_STATS_COLUMNS: &[Column] = &[
+    null("partition_id", BigInt),
+    col("object_id", Int),
+    col("index_id", Int),
+    col("partition_number", Int),
+    null("in_row_used_page_count", BigInt),
+    null("used_page_count", BigInt),
+    null("row_count", BigInt),
+];
 
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[
@@ -172,8 +179,8 @@ fn partitions(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlE
                 big(index.tree.0),
                 big(count),
                 Scalar::SmallInt(0),
-                tiny(0),
-                text("NONE"),
+                tiny(index.options.compression as u8),
+                text(index.options.compression.name()),
                 bit(false),
                 text("OFF"),
             ]);
@@ -183,6 +190,14 @@ fn partitions(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlE
 }
 
 fn partition_stats(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let narrow = |row: Vec<Scalar>| vec![row[0].clone(), row[1].clone(), row[2].clone(), row[3].clone(), row[5].clone()];
-    Ok(partitions(session, database)?.into_iter().map(narrow).collect())
+    let mut rows = Rows::new();
+    let open = session.storage_of(database)?;
+    for table in tables_of(session, database) {
+        let count = count_rows(session, &table)?;
+        for index in &table.indexes {
+            let pages = open.storage.tree_page_count(index.tree).map_err(|error| session.storage_failure(database, error))?;
+            rows.push(vec![big(index.tree.0), int(table.id.0), int(index.id.0), int(1), big(pages), big(pages), big(count)]);
+        }
+    }
+    Ok(rows)
 }

@@ -1,4 +1,8 @@
-//! sys.index_resumable_operations: index operations that go on beside their tables' use, running or paused.
+//! sys.index_resumable_operations: index operations that go on beside their tables' use, running or paused; and
+//! sys.thawdb_index_operations, what this engine knows of them beside.
+//!
+//! `rows_processed` counts rows read and entries gathered in this life of the instance, whatever became of them: what a crash
+//! cost is the difference between what it was before and the rows that are there afterwards.
 
 use crate::session::state::SessionState;
 use crate::views::{Column, DESC, Rows, View, big, col, int, moment, null, optional_text, small, text, tiny};
@@ -23,7 +27,38 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// The views of this file.
-pub(crate) const VIEWS: &[View] = &[View { schema: "sys", name: "index_resumable_operations", columns: COLUMNS, rows: operations }];
+pub(crate) const VIEWS: &[View] = &[
+    View { schema: "sys", name: "index_resumable_operations", columns: COLUMNS, rows: operations },
+    View { schema: "sys", name: "thawdb_index_operations", columns: OWN_COLUMNS, rows: own_operations },
+];
+
+const OWN_COLUMNS: &[Column] = &[
+    col("object_id", Int),
+    col("index_id", Int),
+    col("rows_scanned", BigInt),
+    col("rows_appended", BigInt),
+    col("run_count", BigInt),
+    col("rows_processed", BigInt),
+    col("is_kept_in_memory", SqlType::Bit),
+];
+
+fn own_operations(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let (Some(catalog), Ok(open)) = (session.visible(database), session.storage_of(database)) else { return Ok(Rows::new()) };
+    let row = |job: &std::sync::Arc<thawdb_catalog::IndexJob>| {
+        let state = open.jobs.state(job.table);
+        let progress = state.progress.as_ref().unwrap_or(&job.progress);
+        vec![
+            int(job.table.0),
+            int(job.index.id.0),
+            big(progress.rows_scanned),
+            big(progress.rows_appended),
+            big(progress.run_count),
+            big(state.rows_processed),
+            Scalar::Bit(state.kept),
+        ]
+    };
+    Ok(catalog.jobs.values().map(row).collect())
+}
 
 fn operations(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let (Some(catalog), Ok(open)) = (session.visible(database), session.storage_of(database)) else { return Ok(Rows::new()) };

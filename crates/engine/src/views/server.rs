@@ -93,7 +93,7 @@ pub(crate) const VIEWS: &[View] = &[
 ];
 
 /// Settings this engine has: number, name, least, most, description, advanced.
-const CONFIGURATIONS: &[(i32, &str, i32, i32, &str, bool)] = &[
+pub(crate) const CONFIGURATIONS: &[(i32, &str, i32, i32, &str, bool)] = &[
     (103, "user connections", 0, 32_767, "Number of user connections allowed", true),
     (115, "nested triggers", 0, 1, "Allow triggers to be invoked within triggers", false),
     (116, "remote access", 0, 1, "Allow remote access", false),
@@ -102,6 +102,7 @@ const CONFIGURATIONS: &[(i32, &str, i32, i32, &str, bool)] = &[
     (1127, "two digit year cutoff", 1753, 9999, "two digit year cutoff", true),
     (1505, "index create memory (KB)", 704, 2_147_483_647, "Memory for index create sorts (kBytes)", true),
     (1534, "user options", 0, 32_767, "user options", false),
+    (1538, "cost threshold for parallelism", 0, 32_767, "cost threshold for parallelism", true),
     (1539, "max degree of parallelism", 0, 32_767, "maximum degree of parallelism", true),
     (1543, "min server memory (MB)", 0, 2_147_483_647, "Minimum size of server memory (MB)", true),
     (1544, "max server memory (MB)", 128, 2_147_483_647, "Maximum size of server memory (MB)", true),
@@ -112,6 +113,7 @@ fn default_of(session: &SessionState, id: i32) -> i32 {
     match id {
         115 | 116 => 1,
         1127 => 2049,
+        1538 => 5,
         1544 => i32::try_from(session.engine.config.memory_bytes_max >> 20).unwrap_or(i32::MAX),
         _ => 0,
     }
@@ -119,15 +121,20 @@ fn default_of(session: &SessionState, id: i32) -> i32 {
 
 /// The value of a setting that is in use.
 pub(crate) fn setting(session: &SessionState, id: i32) -> i64 {
-    let stored = session.engine.master.lock().settings.get(&id).copied();
-    stored.unwrap_or_else(|| i64::from(default_of(session, id)))
+    let in_use = session.engine.settings.read().get(&id).copied();
+    in_use.unwrap_or_else(|| i64::from(default_of(session, id)))
+}
+
+/// The value of a setting that the next RECONFIGURE makes the one in use.
+pub(crate) fn recorded(session: &SessionState, id: i32) -> i64 {
+    let recorded = session.engine.master.lock().settings.get(&id).copied();
+    recorded.unwrap_or_else(|| i64::from(default_of(session, id)))
 }
 
 fn configurations(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
-    let stored = session.engine.master.lock().settings.clone();
+    let narrow = |value: i64| i32::try_from(value).unwrap_or(i32::MAX);
     let row = |&(id, name, least, most, description, advanced): &(i32, &str, i32, i32, &str, bool)| {
-        let in_use = default_of(session, id);
-        let value = stored.get(&id).and_then(|value| i32::try_from(*value).ok()).unwrap_or(in_use);
+        let (value, in_use) = (narrow(recorded(session, id)), narrow(setting(session, id)));
         vec![int(id), text(name), int(value), int(least), int(most), int(in_use), text(description), bit(true), bit(advanced)]
     };
     Ok(CONFIGURATIONS.iter().map(row).collect())

@@ -40,7 +40,8 @@ const TABLE: &str = "CREATE TABLE t (id int NOT NULL CONSTRAINT pk PRIMARY KEY, 
                      INSERT t VALUES (1, 5, 'x', 'l'), (2, 6, 'y', 'm'), (3, 7, 'z', 'n'), (4, 8, 'w', 'o')";
 
 /// Every row of the specification's table of refusals that a statement of this engine can meet; 10669, 10672, 10674 are of
-/// what this engine has not, 10666 and 10660 of what it never does, 10673 and 10675 of states it does not come into.
+/// what this engine has not, 10666, 10660 and 10675 of what it never does (it has one plan for every build); 10639, 10644 and 10681
+/// are below, 10673 is a test of maintain's.
 #[test]
 fn every_refusal_has_its_number() {
     let (engine, _) = fresh_engine("index-refusals");
@@ -458,4 +459,44 @@ fn what_the_database_elevates_goes_online_and_resumable() {
     assert_eq!(number(&mut a, "ALTER DATABASE SCOPED CONFIGURATION SET LEGACY_CARDINALITY_ESTIMATION = ON"), 40517);
     check(&mut a, "ALTER DATABASE SCOPED CONFIGURATION SET PAUSED_RESUMABLE_INDEX_ABORT_DURATION_MINUTES = 60", &[]);
     assert!(first(&mut a, "CREATE INDEX z ON t (b)").is_empty());
+}
+
+/// Refusals that rest on what columns and rows are: keys of rowversion (10639) and computed ones (10644), those of the clustered
+/// index included, and rows whose included columns do not lie in one piece (10681), at the start, while paused, and at a RESUME.
+#[test]
+fn keys_and_rows_that_no_resumable_operation_takes() {
+    let (engine, _) = fresh_engine("index-refused-rows");
+    let mut a = engine.internal_session();
+    said(&mut a, "CREATE TABLE s (id int NOT NULL PRIMARY KEY, a int, stamp rowversion, twice AS a * 2 PERSISTED)");
+    said(&mut a, "CREATE TABLE c (a int NOT NULL, b int, twice AS a * 2 PERSISTED NOT NULL, CONSTRAINT pkc PRIMARY KEY CLUSTERED (twice))");
+    said(&mut a, "CREATE TABLE w (id int NOT NULL PRIMARY KEY, a varchar(8000), b varchar(8000)) INSERT w VALUES (1, 'x', 'y')");
+    said(&mut a, "INSERT s (id, a) VALUES (1, 5), (2, 6) INSERT c (a, b) VALUES (1, 1), (2, 2)");
+    for (expected, sql) in [
+        (10639, "CREATE INDEX n ON s (stamp) WITH (ONLINE = ON, RESUMABLE = ON)"),
+        (10639, "ALTER TABLE s ADD CONSTRAINT u UNIQUE (stamp) WITH (ONLINE = ON, RESUMABLE = ON)"),
+        (10644, "CREATE INDEX n ON s (twice) WITH (ONLINE = ON, RESUMABLE = ON)"),
+        (10644, "CREATE INDEX n ON c (b) WITH (ONLINE = ON, RESUMABLE = ON)"),
+    ] {
+        assert_eq!(number(&mut a, sql), expected, "{sql}");
+    }
+    check(&mut a, "CREATE INDEX n ON s (twice) WITH (ONLINE = ON)", &[]);
+    check(&mut a, "CREATE INDEX n ON c (b) WITH (ONLINE = ON)", &[]);
+    is_sound(&mut a, "s");
+    is_sound(&mut a, "c");
+    // Two long columns: the second lies apart from the row, and would from the entry.
+    let wide = "INSERT w VALUES (2, REPLICATE('a', 5000), REPLICATE('b', 5000))";
+    said(&mut a, wide);
+    let create = "CREATE INDEX i ON w (id) INCLUDE (a, b) WITH (ONLINE = ON, RESUMABLE = ON)";
+    assert_eq!(number(&mut a, create), 10681);
+    assert_eq!(number(&mut a, "ALTER INDEX i ON w RESUME"), 10681);
+    assert_eq!(number(&mut a, "INSERT w VALUES (3, REPLICATE('a', 5000), REPLICATE('b', 5000))"), 10681);
+    check(&mut a, "DELETE w WHERE id = 2", &["done 1"]);
+    check(&mut a, "ALTER INDEX i ON w RESUME", &[]);
+    is_sound(&mut a, "w");
+    check(&mut a, "DROP INDEX i ON w", &[]);
+    said(&mut a, wide);
+    assert_eq!(number(&mut a, create), 10681);
+    check(&mut a, "ALTER INDEX i ON w ABORT", &[]);
+    check(&mut a, "CREATE INDEX i ON w (id) INCLUDE (a, b)", &[]);
+    is_sound(&mut a, "w");
 }

@@ -10,6 +10,8 @@ use thawdb_engine::{Engine, Session};
 
 const CREATE: &str = "CREATE INDEX i ON t (a) INCLUDE (b) WITH (ONLINE = ON, RESUMABLE = ON, MAXDOP = 1)";
 
+const KEPT: &str = "SELECT COUNT(*) FROM sys.thawdb_index_operations WHERE is_kept_in_memory = 1";
+
 fn value(session: &mut Session, sql: &str) -> String {
     said(session, sql).get(1).cloned().unwrap_or_default()
 }
@@ -75,6 +77,7 @@ fn stopped_by(engine: &Arc<Engine>, stops_least: usize, said_by_stop: &str, stop
             let now = percent(&mut watcher);
             assert!(now >= before, "{before} to {now} after {stops} stops");
             before = now;
+            assert_eq!(value(&mut watcher, KEPT), "1", "it need not be opened again");
             next = "ALTER INDEX i ON t RESUME".to_owned();
             continue;
         }

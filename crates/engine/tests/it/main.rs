@@ -14,6 +14,7 @@
 mod anomalies;
 mod bulk_logging;
 mod calls;
+mod compression;
 mod damage;
 mod engine;
 mod histories;
@@ -23,6 +24,7 @@ mod lockdown;
 mod locking;
 mod log_size;
 mod nonsense;
+mod parallel_plans;
 mod point;
 mod resumable;
 mod script;

@@ -233,9 +233,10 @@ fn a_log_that_runs_full_again_and_again_costs_nothing_but_its_backups() {
     assert!(stops.len() >= 10, "{size:?} {stops:?}");
     assert!(stops.is_sorted_by(|before, after| before < after), "{stops:?}");
     // The same log holds as much of the index in every interval, however many there were before.
-    let steps: Vec<i64> = stops.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let (least, most) = (steps.iter().min().expect("some"), steps.iter().max().expect("some"));
-    assert!(least * 10 >= most * 7, "{steps:?}");
+    let mut steps: Vec<i64> = stops.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_unstable();
+    // The first interval of each phase and the one between the phases are shorter; a checkpoint of the background makes some longer.
+    assert!(steps[3] * 10 >= steps[steps.len() / 2] * 8, "{steps:?}");
     let lines = said(&mut a, "DBCC CHECKTABLE (Votes) WITH NO_INFOMSGS");
     assert!(lines.iter().all(|line| line.starts_with("done")), "{lines:?}");
     let both = "SELECT COUNT(*) AS n FROM Votes WITH (INDEX (i)) WHERE PostId >= 0";

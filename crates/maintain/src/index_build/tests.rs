@@ -8,14 +8,14 @@ use thawdb_storage::{Database, DatabaseSpec, FileKind, FileSpec, Storage, Storag
 use thawdb_types::key::encode_key;
 use thawdb_types::{Collation, MaxLength, Scalar, SqlType};
 
-struct Place {
-    database: Arc<Database>,
+pub(crate) struct Place {
+    pub(crate) database: Arc<Database>,
     env: Env,
     folder: PathBuf,
 }
 
 impl Place {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let env = thawdb_device::os::env();
         let folder = std::env::temp_dir().join(format!("thawdb-maintain-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -39,7 +39,7 @@ impl Place {
     }
 
     /// The table with trees for all its indexes.
-    fn make(&self, mut table: TableDef) -> Arc<TableDef> {
+    pub(crate) fn make(&self, mut table: TableDef) -> Arc<TableDef> {
         let mut txn = self.database.begin();
         for index in &mut table.indexes {
             index.tree = txn.create_tree(TreeSpec { object_id: 100, index_id: index.id.0 as u32, filegroup: 1 }).unwrap();
@@ -49,7 +49,7 @@ impl Place {
     }
 
     /// Everything in a tree, large parts read.
-    fn contents(&self, tree: TreeId) -> Vec<(Vec<u8>, Vec<u8>, Vec<Vec<u8>>)> {
+    pub(crate) fn contents(&self, tree: TreeId) -> Vec<(Vec<u8>, Vec<u8>, Vec<Vec<u8>>)> {
         let view = self.database.read_view(None);
         let mut scan = view.scan(tree, KeyRange::ALL, ScanDirection::Forward).unwrap();
         let mut all = Vec::new();
@@ -63,7 +63,7 @@ impl Place {
     }
 
     /// Inserts rows into every index from `first` on, as the definitions say and without this crate's help.
-    fn insert(&self, table: &TableDef, rows: &[Vec<Scalar>], indexes: std::ops::Range<usize>) {
+    pub(crate) fn insert(&self, table: &TableDef, rows: &[Vec<Scalar>], indexes: std::ops::Range<usize>) {
         let mut txn = self.database.begin();
         let layouts: Vec<TreeLayout> = (0..table.indexes.len()).map(|index| TreeLayout::new(table, index)).collect();
         let of = |row: &[Scalar], columns: &[usize]| columns.iter().map(|c| row[*c].clone()).collect::<Vec<_>>();
@@ -88,7 +88,7 @@ impl Place {
         txn.commit().unwrap();
     }
 
-    fn build(&self, source: &TableDef, table: &Arc<TableDef>, index: usize, memory: usize) -> Result<BuildProgress, BuildError> {
+    pub(crate) fn build(&self, source: &TableDef, table: &Arc<TableDef>, index: usize, memory: usize) -> Result<BuildProgress, BuildError> {
         self.build_by(1, source, table, index, memory)
     }
 

@@ -6,19 +6,23 @@
 //!
 //! Deletions come first: a key value that moved from one row to another is no duplicate.
 
-use super::{OnlineBuild, WORDS};
+use super::{OnlineBuild, WORDS_MIN};
 use crate::index_build::BuildError;
 use std::ops::Bound;
-use thawdb_storage::{KeyRange, ReadView, Row, ScanDirection, Txn};
+use thawdb_storage::{KeyRange, ReadView, Row, ScanDirection, StorageError, Txn};
 use thawdb_types::key::range_end;
+
+/// Log that applying and removing a word takes, and what is reserved to undo it; for a key of some dozen bytes.
+const WORD_LOG_BYTES: u64 = 512;
 
 type Word = (Vec<u8>, Vec<u8>);
 
 impl OnlineBuild {
     /// Applies some words and commits; false when few enough are left for the caller.
     pub(super) fn catch_up_some(&mut self) -> Result<bool, BuildError> {
-        let words = self.words(&self.database.read_view(None), WORDS)?;
-        if words.len() < WORDS {
+        let most = self.words_now();
+        let words = self.words(&self.database.read_view(None), most)?;
+        if words.len() < most {
             return Ok(false);
         }
         let mut txn = self.begin_chunk();
@@ -45,7 +49,23 @@ impl OnlineBuild {
     pub fn catch_up_all(&mut self, txn: &mut Txn) -> Result<(), BuildError> {
         let view = self.database.read_view(Some(txn));
         let words = self.words(&view, usize::MAX)?;
-        self.apply(txn, &words)
+        let applied = self.apply(txn, &words);
+        if matches!(applied, Err(BuildError::Storage(StorageError::LogFull { .. }))) {
+            // Next time fewer are left for it.
+            self.fewer_words();
+        }
+        applied
+    }
+
+    /// Has the next transaction apply fewer words: the log had no room for these.
+    pub(super) fn fewer_words(&mut self) {
+        self.words_max = (self.words_max / 2).max(WORDS_MIN);
+    }
+
+    /// Words of the next transaction: no more than a part of the free log takes.
+    fn words_now(&self) -> usize {
+        let words = usize::try_from(self.free_log_bytes() / 4 / WORD_LOG_BYTES).unwrap_or(usize::MAX);
+        words.clamp(WORDS_MIN, self.words_max)
     }
 
     fn words(&self, view: &ReadView, most: usize) -> Result<Vec<Word>, BuildError> {

@@ -1,82 +1,162 @@
 //! A chunk of the merge: the runs' entries behind the last one read, in order, become the target's next leaves.
 //!
-//! A chunk is a round of [`RunMerge`]: gathered and ordered while the chunk before is on its way, then appended. Where the
-//! merge stands is the last entry in the target, so taking it up again is a seek in each run.
+//! A chunk is a part of a round of [`RunMerge`], the smaller the shorter the log is: gathered and ordered while the chunk
+//! before is on its way, then appended. Where the merge stands is the last entry in the target, so taking it up again is a seek in
+//! each run.
 //!
 //! In a unique index two entries with one own key are a duplicate only if both live: a row that a writer has deleted or
 //! changed since its chunk was scanned has its entry's end in the side tree.
 
-use super::runs::unusable;
-use super::{CHUNK_BYTES, CHUNK_ROWS_MIN, Chunk, Entries, OnlineBuild};
+use super::runs::of_runs;
+use super::{CHUNK_ROWS_MIN, CHUNKS_AT_ONCE, Chunk, Entries, OnlineBuild, chunks_at_once, round_rows};
 use crate::index_build::BuildError;
-use thawdb_storage::sort::RunMerge;
+use thawdb_storage::page_reads::{count_for_me, page_reads};
+use thawdb_storage::sort::{RunMerge, SortedRound};
 use thawdb_storage::{BulkAppend, Row, StorageError, Txn};
 
 /// Bytes of an entry in a leaf beside its key and row, its slot included.
-const ENTRY_BYTES: usize = 16;
-/// Of an entry of which nothing is known yet: the first chunk after a start is none too long for any.
-const ENTRY_BYTES_AT_FIRST: usize = 256;
+const ENTRY_BYTES: u64 = 16;
+/// Log of an entry of which nothing is known yet: the first chunk after a start is none too long for any.
+const ENTRY_BYTES_AT_FIRST: u64 = 256;
+/// Log that a chunk takes beside its leaves: their separators, the job's record, what could be needed to cut it off.
+const CHUNK_LOG_BYTES: u64 = 64 << 10;
+/// What the least chunk takes of the log at most, unless its rows are long.
+const EXTENT_BYTES: u64 = 64 << 10;
+const CHUNK_ROWS_LEAST: usize = 32;
 
 impl OnlineBuild {
     /// Gathers the target's next entries from the runs.
     pub(super) fn read_runs(&mut self) -> Result<Chunk, BuildError> {
         let rows_max = self.merge_rows_max();
+        if self.rounds.ready() == 0 && !self.ahead.merged {
+            self.gather()?;
+        }
+        let rows = self.rounds.ready();
+        let rows = rows.min(rows_max);
+        self.ahead.merged = rows == 0;
+        let entries = if rows == 0 { Entries::Nothing } else { Entries::Merged(rows) };
+        Ok(Chunk { entries, progress: self.ahead.clone() })
+    }
+
+    /// A turn of two threads: one gathers the next round, the other lands the chunk before and appends this one.
+    pub(super) fn merge_by_two(&mut self) -> Result<(), BuildError> {
+        self.end_scan()?;
+        let chunk = self.read_runs()?;
+        let Entries::Merged(rows) = chunk.entries else {
+            self.land()?;
+            return self.send(chunk);
+        };
+        // A round is gathered ahead only once this one is used up: no more rows are under way than may be lost.
+        let mut merge = if rows == self.rounds.ready() { self.merge.take() } else { None };
+        let (own, gathered) = std::thread::scope(|scope| {
+            let helper = merge.as_mut().map(|merge| scope.spawn(|| (merge.next_round(), page_reads())));
+            let own = self.land().and_then(|()| self.send(chunk));
+            let gathered = helper.map(|helper| {
+                let (round, reads) = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                count_for_me(&reads);
+                round
+            });
+            (own, gathered.transpose())
+        });
+        // After an error in gathering there is no merge: the next one begins behind what is in the target.
+        if let Some(round) = gathered.map_err(of_runs)? {
+            self.add_round(round);
+            self.merge = merge;
+        }
+        own
+    }
+
+    fn add_round(&mut self, round: Option<SortedRound>) {
+        if let Some(round) = round {
+            self.rows_read += round.len() as u64;
+            self.rounds.add(round);
+        }
+    }
+
+    /// Gathers a round; none at the runs' end.
+    fn gather(&mut self) -> Result<(), BuildError> {
         let mut merge = match self.merge.take() {
             Some(merge) => merge,
             None => {
                 let after = self.ahead.last_entry.as_deref();
                 let readers = self.cache.readers(&self.database, self.job.runs, self.ahead.run_count, after)?;
-                RunMerge::new(readers, after, rows_max, self.entries.ordered_bytes()).map_err(of_runs)?
+                RunMerge::new(readers, after, round_rows(&self.options), self.ordered_bytes).map_err(of_runs)?
             }
         };
-        merge.set_round_rows_max(rows_max);
-        let rows = merge.prepare_round().map_err(of_runs)?;
+        // An error leaves no merge: the next one begins behind what is in the target.
+        let round = merge.next_round().map_err(of_runs)?;
+        self.add_round(round);
         self.merge = Some(merge);
-        self.ahead.merged = rows == 0;
-        self.rows_read += rows as u64;
-        let entries = if rows == 0 { Entries::Nothing } else { Entries::Merged };
-        Ok(Chunk { entries, progress: self.ahead.clone() })
+        Ok(())
     }
 
-    /// Rows of the next chunk: as many as the bounds of chunks allow, and half of what the log has room for, so that a log
-    /// that runs full costs one small chunk and not the rollback of a long one.
+    /// Rows of the next chunk: as many as the bounds of chunks allow, and as many as the log has room for, going by what it
+    /// took for the chunks before, so that a log that runs full costs a small chunk and not the rollback of a long one.
     fn merge_rows_max(&self) -> usize {
-        let free_bytes = |log: &std::sync::Arc<thawdb_storage::log::Log>| {
-            let space = log.space();
-            space.size_bytes.saturating_sub(space.used_bytes + space.reserved_bytes)
-        };
-        let free_bytes = self.database.store().log().map_or(u64::MAX, free_bytes);
-        let bytes_max = usize::try_from(free_bytes / 2).unwrap_or(usize::MAX).min(CHUNK_BYTES);
-        let (bytes, rows) = self.merged_bytes;
-        let entry_bytes = if rows == 0 { ENTRY_BYTES_AT_FIRST } else { bytes / rows + ENTRY_BYTES };
-        (bytes_max / entry_bytes).max(CHUNK_ROWS_MIN).min(self.chunk_rows)
+        let rows = self.free_log_bytes().saturating_sub(CHUNK_LOG_BYTES) / 4 * 3 / self.row_log_bytes();
+        // Beside a round, two chunks are under way, or with two threads three: a quarter or a sixth of what may be lost.
+        let share = if chunks_at_once(&self.database, &self.options) > CHUNKS_AT_ONCE { (2, 3) } else { (3, 4) };
+        let most = (self.chunk_rows * share.0 / share.1).max(1);
+        usize::try_from(rows).unwrap_or(usize::MAX).max(self.chunk_rows_min()).min(most)
     }
 
-    /// Appends the gathered entries to the target, and notes how far it is then.
-    pub(super) fn append_entries(&mut self, append: &mut BulkAppend, txn: &mut Txn) -> Result<(), BuildError> {
-        let mut merge = self.merge.take().expect("entries were gathered by it");
-        let mut last = self.ahead.last_entry.take();
-        let (mut rows, mut bytes) = (0, 0);
-        while merge.rows_ready() > 0
-            && let Some((key, row)) = merge.next()?
-        {
-            if self.job.index.unique {
-                if self.is_passed_over(last.as_deref(), key)? {
-                    continue;
-                }
-                let kept = last.get_or_insert_default();
-                kept.clear();
-                kept.extend_from_slice(key);
-            }
-            append.push(txn, key, Row::inline(row))?;
-            rows += 1;
-            bytes += key.len() + row.len();
+    /// Log that a row of the merge takes, as far as is known.
+    fn row_log_bytes(&self) -> u64 {
+        match self.logged {
+            (_, 0) => ENTRY_BYTES_AT_FIRST,
+            (bytes, rows) => (bytes / rows).max(1),
         }
-        self.merge = Some(merge);
-        self.merged_bytes = (bytes, rows);
+    }
+
+    /// A chunk is not cut smaller: an extent's worth of rows.
+    pub(super) fn chunk_rows_min(&self) -> usize {
+        let rows = usize::try_from(EXTENT_BYTES / self.row_log_bytes()).unwrap_or(usize::MAX);
+        rows.clamp(CHUNK_ROWS_LEAST, CHUNK_ROWS_MIN)
+    }
+
+    /// Whether there may be room for a small chunk where there was none for a larger one.
+    pub(super) fn may_fit(&self) -> bool {
+        !self.ahead.merging || self.free_log_bytes() > CHUNK_LOG_BYTES + self.row_log_bytes() * self.chunk_rows_min() as u64
+    }
+
+    /// Bytes that the log has room for now.
+    pub(super) fn free_log_bytes(&self) -> u64 {
+        let Some(log) = self.database.store().log() else { return u64::MAX };
+        let space = log.space();
+        space.size_bytes.saturating_sub(space.used_bytes + space.reserved_bytes)
+    }
+
+    /// Appends `count` of the gathered entries to the target, and notes how far it is then.
+    pub(super) fn append_entries(&mut self, append: &mut BulkAppend, txn: &mut Txn, count: usize) -> Result<(), BuildError> {
+        let mut last = self.ahead.last_entry.take();
+        let logged_before = append.logged_bytes();
+        let (mut pushed_rows, mut pushed_bytes) = (0, 0);
+        let mut rounds = std::mem::take(&mut self.rounds);
+        let outcome = (|| {
+            for _ in 0..count {
+                let (key, row) = rounds.take();
+                if self.job.index.unique {
+                    if self.is_passed_over(last.as_deref(), key)? {
+                        continue;
+                    }
+                    let kept = last.get_or_insert_default();
+                    kept.clear();
+                    kept.extend_from_slice(key);
+                }
+                append.push(txn, key, Row::inline(row))?;
+                self.ahead.rows_appended += 1;
+                pushed_rows += 1;
+                pushed_bytes += (key.len() + row.len()) as u64 + ENTRY_BYTES;
+            }
+            Ok(append.send_all(txn)?)
+        })();
+        // Where the log had no room, what it would have taken is known to be no more than the entries themselves.
+        let logged = append.logged_bytes() - logged_before;
+        self.logged.0 += if outcome.is_ok() { logged } else { logged.max(pushed_bytes) };
+        self.logged.1 += pushed_rows;
+        self.rounds = rounds;
         self.ahead.last_entry = append.last_key().map(<[u8]>::to_vec).or(last);
-        self.ahead.rows_appended += rows as u64;
-        Ok(append.send_all(txn)?)
+        outcome
     }
 
     /// Whether an entry of a unique index is left out: its own key is that of the entry before, and it ended meanwhile.
@@ -92,13 +172,5 @@ impl OnlineBuild {
             (_, true) => Ok(false),
             _ => Err(self.duplicate(key)?),
         }
-    }
-}
-
-/// A run that is no run is a state that cannot be taken up (10673).
-fn of_runs(error: StorageError) -> BuildError {
-    match error {
-        StorageError::Bug(_) => unusable(),
-        error => error.into(),
     }
 }

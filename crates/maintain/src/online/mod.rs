@@ -18,18 +18,28 @@
 //! ```text
 //! step n     read chunk n │ land chunk n-1: hung, recorded, committed │ write chunk n to its tree, send it on its way
 //! ```
+//! With two threads ([`OnlineOptions::threads`]) the second makes and orders the entries of chunk n while the first lands chunk
+//! n-2, writes chunk n-1 and reads the rows of chunk n+1; or it gathers the next round while the first appends this one.
+//! Chunks come to their tree in the order in which they were read, so that the record is the same. A step ends when both have
+//! done their piece: nothing goes on between steps.
+//!
 //!
 //! Why no snapshot is needed: writers that knew of the build leave the last word on every entry they touch in the side
 //! tree, and the target gets those words last. An entry that nobody touched since the build was announced reads the same
 //! at any moment. So each chunk scans what is committed as it goes.
 //!
-//! Invariants: 1. at most [`OnlineOptions::redone_rows`] rows are done twice after a failure: a chunk that is being read, one
-//! on its way and one whose commit is not durable, each a third of it (`begin` cuts off what unfinished chunks left). 2. Resuming costs one descent a run and the chunks' remains, whatever was done before.
+//! The merge gathers longer rounds than its chunks are: a round looks at every run, and there are thousands.
+//!
+//! Invariants: 1. at most [`OnlineOptions::redone_rows`] rows are done twice after a crash: a chunk that is being read, one
+//! on its way and one whose commit is not durable, each a third of it, or with two threads one more and a quarter (`begin` cuts off what unfinished chunks left). 2. Resuming
+//! costs one descent a run and the chunks' remains, whatever was done before; within one process, where the build was kept
+//! ([`OnlineBuild::rest`], [`OnlineBuild::go_on`]), not even that: entries that were gathered for a chunk that failed are
+//! appended from memory ([`rounds`]).
 //! 3. Memory is [`OnlineOptions::memory_bytes_max`], two chunks' rows of [`CHUNK_BYTES`] each at most, and a leaf a run. 4. After [`OnlineBuild::catch_up_all`] under the caller's lock the
 //! target has exactly the table's entries.
 //!
-//! A chunk of the merge is no longer than half of the free log takes; one that the log has no room for all the same is tried
-//! at half its size, down to [`CHUNK_ROWS_MIN`], before `LogFull` goes up.
+//! A chunk of the merge is no longer than the free log takes, going by the chunks before; one that the log has no room for all
+//! the same is tried at half its size, as long as a small one may fit, before `LogFull` goes up. So it is with the side tree's words.
 //!
 //! Failure: storage's errors, and 1505 for a key that two rows share; the chunk is rolled back, and a new
 //! [`OnlineBuild`] goes on. Locks: of a chunk's transaction, the trees of the build alone, and side entries as they are
@@ -40,6 +50,7 @@
 
 mod catch_up;
 mod merge;
+mod rounds;
 mod runs;
 mod scan;
 
@@ -49,11 +60,14 @@ mod tests;
 use crate::entries::EntryMaker;
 use crate::index_build::{BuildError, own_part};
 use crate::rows::RowBatch;
+use rounds::Rounds;
 use runs::{Reader, RunCache};
+use scan::Filled;
 use std::sync::Arc;
 use std::time::Duration;
 use thawdb_catalog::store::put_job;
-use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, key_text};
+use thawdb_catalog::{CatalogError, IndexJob, JobProgress, TableDef, TreeLayout, key_text};
+use thawdb_device::BackgroundWork;
 use thawdb_observe::cancel::CancelToken;
 use thawdb_storage::locks::Party;
 use thawdb_storage::sort::{RunBlock, RunMerge};
@@ -63,16 +77,19 @@ use thawdb_types::error::message;
 
 /// Rows that a failure may cost at most.
 pub const REDONE_ROWS: usize = 100_000;
-/// Chunks that are under way at once.
+/// Chunks that are under way at once: with a second thread, one more.
 const CHUNKS_AT_ONCE: usize = 3;
+/// One thread reads the table and writes, the other makes and orders entries, or merges.
+pub const THREADS_MAX: usize = 2;
 /// A chunk of wide rows ends when it has so many bytes.
 const CHUNK_BYTES: usize = 16 << 20;
-/// A chunk is not cut smaller: an extent's worth of rows.
+/// A chunk is not cut smaller unless its rows are long ([`OnlineBuild::chunk_rows_min`]).
 const CHUNK_ROWS_MIN: usize = 2_000;
 /// Runs merged at once, a leaf in memory for each.
 const RUNS_MAX: u32 = 32_768;
-/// Words of the side tree applied in one transaction.
-const WORDS: usize = 10_000;
+/// Words of the side tree applied in one transaction, and those that a log without room for them is asked for at least.
+const WORDS_MAX: usize = 10_000;
+const WORDS_MIN: usize = 100;
 
 /// Memory for runs if nothing else is said.
 const MEMORY_BYTES: usize = 64 << 20;
@@ -90,11 +107,13 @@ pub struct OnlineOptions {
     pub cancel: Option<CancelToken>,
     /// Memory for sorted runs, which then need not be read back from their tree.
     pub memory_bytes_max: usize,
+    /// Threads that work on it, the caller's among them: of more than [`THREADS_MAX`] the others have nothing to do.
+    pub threads: usize,
 }
 
 impl Default for OnlineOptions {
     fn default() -> Self {
-        Self { redone_rows: REDONE_ROWS, party: None, lock_timeout: None, cancel: None, memory_bytes_max: MEMORY_BYTES }
+        Self { redone_rows: REDONE_ROWS, party: None, lock_timeout: None, cancel: None, memory_bytes_max: MEMORY_BYTES, threads: 1 }
     }
 }
 
@@ -119,19 +138,32 @@ pub struct OnlineBuild {
     /// Rows of a chunk, and how many they may be.
     chunk_rows: usize,
     chunk_rows_max: usize,
-    entries: EntryMaker,
+    /// A second thread has it while it makes entries.
+    maker: Option<Box<EntryMaker>>,
+    layout: TreeLayout,
+    ordered_bytes: usize,
     /// How far has been read.
     ahead: JobProgress,
+    /// Rows of the next chunk, read and not made yet: with two threads only.
+    filled: Option<Filled>,
+    /// A chunk that was made and is to be sent.
+    made: Option<Chunk>,
     /// To the tree of the phase, from chunk to chunk. It goes before the transactions.
     append: Option<BulkAppend>,
     flight: Option<Flight>,
     batch: RowBatch,
+    /// Memory of rows that were made into entries.
+    spare_batch: Option<RowBatch>,
     /// The scan of the table between chunks.
     open_scan: Option<Scan>,
     cache: RunCache,
     merge: Option<RunMerge<Reader>>,
-    /// Bytes and rows of the last chunk merged.
-    merged_bytes: (usize, usize),
+    /// What it gathered.
+    rounds: Rounds,
+    /// Bytes of log and rows of the chunks appended so far.
+    logged: (u64, u64),
+    /// Words of the side tree that one transaction may apply.
+    words_max: usize,
     rows_read: u64,
 }
 
@@ -146,14 +178,16 @@ enum Entries {
     Nothing,
     /// A run of this number.
     Run(u32, Vec<RunBlock>),
-    /// The target's next entries, gathered in the merge.
-    Merged,
+    /// So many of the target's next entries, gathered in the merge.
+    Merged(usize),
 }
 
 /// A chunk on its way to the device.
 struct Flight {
     txn: Txn,
     progress: JobProgress,
+    /// Rows it took from the rounds.
+    rows: usize,
 }
 
 impl From<CatalogError> for BuildError {
@@ -175,34 +209,75 @@ impl OnlineBuild {
         shadow.building = None;
         shadow.indexes.push(job.index.clone());
         let index = shadow.indexes.len() - 1;
-        let progress = &job.progress;
-        let mut txn = begin_txn(database, &options);
-        // Runs from this number on, and entries above this key, are of chunks that did not commit.
-        txn.cut_off_above(job.runs, Some(&progress.run_count.to_be_bytes()))?;
-        if !progress.merged {
-            txn.cut_off_above(job.index.tree, progress.last_entry.as_deref())?;
-        }
-        txn.commit()?;
-        let chunk_rows = (options.redone_rows.min(REDONE_ROWS) / CHUNKS_AT_ONCE).max(1);
+        cut_off_unfinished(database, job, &options)?;
+        let chunk_rows = chunk_rows(database, &options);
+        let maker = Box::new(EntryMaker::new(table, &shadow, index));
         Ok(Self {
             database: database.clone(),
-            entries: EntryMaker::new(table, &shadow, index),
+            layout: TreeLayout::new(&shadow, index),
+            ordered_bytes: maker.ordered_bytes(),
+            maker: Some(maker),
+            filled: None,
+            made: None,
             rows_tree: table.rows().tree,
             table: Arc::new(shadow),
             job: job.clone(),
             chunk_rows,
             chunk_rows_max: chunk_rows,
-            cache: RunCache::new(options.memory_bytes_max),
+            cache: RunCache::new(options.memory_bytes_max, database.memory()),
             options,
             ahead: job.progress.clone(),
             append: None,
             flight: None,
             batch: RowBatch::default(),
+            spare_batch: None,
             open_scan: None,
             merge: None,
-            merged_bytes: (0, 0),
+            rounds: Rounds::default(),
+            logged: (0, 0),
+            words_max: WORDS_MAX,
             rows_read: 0,
         })
+    }
+
+    /// Goes on after [`Self::rest`], for the caller that `options` speak of: with what is in memory of the runs, nothing is
+    /// opened or read again.
+    ///
+    /// # Errors
+    /// Storage's.
+    pub fn go_on(&mut self, options: OnlineOptions) -> Result<(), BuildError> {
+        assert!(self.flight.is_none(), "a build rests with nothing on its way");
+        cut_off_unfinished(&self.database, &self.job, &options)?;
+        self.chunk_rows_max = chunk_rows(&self.database, &options);
+        self.chunk_rows = self.chunk_rows_max;
+        self.options = options;
+        Ok(())
+    }
+
+    /// Lets go of all that others would have to wait for or keep versions for, after [`Self::settle`]: what stays is memory.
+    pub fn rest(&mut self) {
+        assert!(self.flight.is_none(), "a build is settled before it rests");
+        self.append = None;
+        self.open_scan = None;
+        (self.batch, self.spare_batch) = (RowBatch::default(), None);
+        self.go_back();
+        if let Some(merge) = &mut self.merge {
+            merge.each_reader(&mut Reader::rest);
+        }
+    }
+
+    /// Whether nothing is on its way: it may rest.
+    pub fn is_settled(&self) -> bool {
+        self.flight.is_none()
+    }
+
+    /// Whether it can go on in the place of a build begun for `job` of `table`.
+    pub fn is_of(&self, database: &Arc<Database>, table: &TableDef, job: &IndexJob) -> bool {
+        let before = &self.table.indexes[..self.index()];
+        Arc::ptr_eq(&self.database, database)
+            && self.job == *job
+            && (&self.table.columns, before) == (&table.columns, &table.indexes[..])
+            && (&self.table.name, &self.table.schema_name) == (&table.name, &table.schema_name)
     }
 
     /// How far it is: what is committed.
@@ -238,15 +313,21 @@ impl OnlineBuild {
             let _ = self.land();
             self.go_back();
             let is_full = matches!(error, BuildError::Storage(StorageError::LogFull { .. }));
-            if !is_full || self.chunk_rows <= CHUNK_ROWS_MIN {
+            let least = self.chunk_rows_min();
+            if !is_full || self.chunk_rows <= least || !self.may_fit() {
                 return Err(error);
             }
-            self.chunk_rows = (self.chunk_rows / 2).max(CHUNK_ROWS_MIN);
+            self.chunk_rows = (self.chunk_rows / 2).max(least);
         }
         if !(self.ahead.merged && self.flight.is_none()) {
             return Ok(Step::More);
         }
-        Ok(if self.catch_up_some()? { Step::More } else { Step::Ready })
+        loop {
+            match self.catch_up_some() {
+                Err(BuildError::Storage(StorageError::LogFull { .. })) if self.words_max > WORDS_MIN => self.fewer_words(),
+                outcome => return Ok(if outcome? { Step::More } else { Step::Ready }),
+            }
+        }
     }
 
     /// Waits for what is on its way and makes everything so far durable.
@@ -254,7 +335,7 @@ impl OnlineBuild {
     /// # Errors
     /// Storage's; what did not commit is undone.
     pub fn settle(&mut self) -> Result<(), BuildError> {
-        let landed = self.land();
+        let landed = self.send_what_was_read().and_then(|()| self.land());
         if landed.is_err() {
             self.go_back();
         }
@@ -266,14 +347,13 @@ impl OnlineBuild {
     }
 
     fn next_chunk(&mut self) -> Result<(), BuildError> {
+        if chunks_at_once(&self.database, &self.options) > CHUNKS_AT_ONCE && !self.ahead.merged {
+            return if self.is_scanned() { self.merge_by_two() } else { self.scan_by_two() };
+        }
         let chunk = match (self.ahead.merging, self.ahead.merged) {
             (false, _) => Some(self.read_rows()?),
             (true, false) => {
-                if self.merge.is_none() {
-                    // It looks for the runs in their tree; the append goes to another one.
-                    self.land()?;
-                    self.append = None;
-                }
+                self.end_scan()?;
                 Some(self.read_runs()?)
             }
             (true, true) => None,
@@ -288,14 +368,28 @@ impl OnlineBuild {
         }
     }
 
+    /// Before the merge, which looks for the runs in their tree; the append goes to another one.
+    fn end_scan(&mut self) -> Result<(), BuildError> {
+        if self.merge.is_none() {
+            self.land()?;
+            self.append = None;
+        }
+        Ok(())
+    }
+
     /// Begins again behind what is committed.
     fn go_back(&mut self) {
         self.append = None;
         self.flight = None;
+        (self.filled, self.made) = (None, None);
         self.open_scan = None;
         self.cache.forget_from(self.job.progress.run_count);
-        // What was read from the runs is not in the target.
-        self.merge = None;
+        if self.job.progress.merging {
+            self.rounds.give_back();
+        } else {
+            // There may be more runs before it begins again.
+            (self.merge, self.rounds) = (None, Rounds::default());
+        }
         self.ahead = JobProgress { worked_ms: self.ahead.worked_ms, ..self.job.progress.clone() };
     }
 
@@ -304,7 +398,7 @@ impl OnlineBuild {
         let mut txn = self.begin_chunk();
         // The flush of the next chunk makes the commit durable; `settle` does for the last.
         txn.set_delayed_durability(true);
-        let mut progress = chunk.progress;
+        let (mut progress, mut rows) = (chunk.progress, 0);
         match chunk.entries {
             Entries::Nothing => {}
             Entries::Run(run, blocks) => {
@@ -314,21 +408,21 @@ impl OnlineBuild {
                 self.append = Some(append);
                 self.cache.keep(run, blocks);
             }
-            Entries::Merged => {
+            Entries::Merged(count) => {
                 let mut append = self.append_in(&mut txn, self.job.index.tree)?;
                 append.set_fill_percent(self.job.fill_factor);
-                self.append_entries(&mut append, &mut txn)?;
+                self.append_entries(&mut append, &mut txn, count)?;
                 self.append = Some(append);
-                progress = self.ahead.clone();
+                (progress, rows) = (self.ahead.clone(), count);
             }
         }
-        self.flight = Some(Flight { txn, progress });
+        self.flight = Some(Flight { txn, progress, rows });
         Ok(())
     }
 
     /// The append to the phase's tree, which goes on within `txn`.
     fn append_in(&mut self, txn: &mut Txn, tree: TreeId) -> Result<BulkAppend, StorageError> {
-        match self.append.take() {
+        match self.append.take().filter(|append| append.tree() == tree) {
             Some(mut append) => append.go_on_in(txn).map(|()| append),
             None => txn.begin_private_append(tree),
         }
@@ -336,11 +430,13 @@ impl OnlineBuild {
 
     /// Waits for the chunk that is on its way, and commits it with the job's record.
     fn land(&mut self) -> Result<(), BuildError> {
-        let Some(Flight { mut txn, progress }) = self.flight.take() else { return Ok(()) };
+        let Some(Flight { mut txn, progress, rows }) = self.flight.take() else { return Ok(()) };
         if let Some(append) = &mut self.append {
             append.land_all(&mut txn)?;
         }
-        self.commit(txn, progress)
+        self.commit(txn, progress)?;
+        self.rounds.committed(rows);
+        Ok(())
     }
 
     fn begin_chunk(&self) -> Txn {
@@ -365,18 +461,49 @@ impl OnlineBuild {
     }
 
     fn own_part<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], BuildError> {
-        Ok(own_part(&self.entries.layout, self.index(), key)?)
+        Ok(own_part(&self.layout, self.index(), key)?)
     }
 
     /// 1505 for an entry whose own key another has.
     fn duplicate(&self, key: &[u8]) -> Result<BuildError, BuildError> {
-        let row_key = self.entries.layout.row_key(key)?;
+        let row_key = self.layout.row_key(key)?;
         let row = self.database.read_view(None).get(self.rows_tree, row_key)?;
         let values = key_text(&self.table, self.index(), row_key, row.as_ref().map_or(&[], |block| block.value(0)));
         let object = format!("{}.{}", self.table.schema_name, self.table.name);
         let name = self.job.index.name.clone().unwrap_or_default();
         Ok(message(1505, &[&object, &name, &values]).into())
     }
+}
+
+/// Chunks that are under way at once.
+fn chunks_at_once(database: &Database, options: &OnlineOptions) -> usize {
+    let has_threads = database.store().env().background == BackgroundWork::Threads;
+    CHUNKS_AT_ONCE + usize::from(has_threads && options.threads.min(THREADS_MAX) > 1)
+}
+
+/// Rows of a chunk of the scan, so that those under way at once are no more than a failure may cost.
+fn chunk_rows(database: &Database, options: &OnlineOptions) -> usize {
+    (options.redone_rows.min(REDONE_ROWS) / chunks_at_once(database, options)).max(1)
+}
+
+/// Rows gathered at once: a half of those that a failure may cost, because a round looks at every run. Chunks of the merge
+/// share the other half ([`OnlineBuild::merge_rows_max`]).
+fn round_rows(options: &OnlineOptions) -> usize {
+    (options.redone_rows.min(REDONE_ROWS) / 2).max(1)
+}
+
+/// Cuts off what chunks that did not commit have left at the ends of the trees.
+fn cut_off_unfinished(database: &Arc<Database>, job: &IndexJob, options: &OnlineOptions) -> Result<(), BuildError> {
+    let progress = &job.progress;
+    let mut txn = begin_txn(database, options);
+    // Done again if it is lost: nobody waits for it.
+    txn.set_delayed_durability(true);
+    // Runs from this number on, and entries above this key, are of chunks that did not commit.
+    txn.cut_off_above(job.runs, Some(&progress.run_count.to_be_bytes()))?;
+    if !progress.merged {
+        txn.cut_off_above(job.index.tree, progress.last_entry.as_deref())?;
+    }
+    Ok(txn.commit()?)
 }
 
 fn begin_txn(database: &Arc<Database>, options: &OnlineOptions) -> Txn {

@@ -5,11 +5,16 @@
 
 use super::runs::{BLOCK_BYTES, block_key};
 use super::{CHUNK_BYTES, Chunk, Entries, OnlineBuild, RUNS_MAX, too_many_runs};
+use crate::entries::EntryMaker;
 use crate::index_build::BuildError;
-use crate::rows::DECODE_ROWS;
+use crate::rows::{DECODE_ROWS, RowBatch};
 use std::ops::Bound;
 use std::path::PathBuf;
+use std::sync::Arc;
 use thawdb_catalog::sort_row::unpack;
+use thawdb_catalog::{JobProgress, TableDef};
+use thawdb_device::Env;
+use thawdb_storage::page_reads::{count_for_me, page_reads};
 use thawdb_storage::sort::{ExternalSort, RunBlock, SortOptions};
 use thawdb_storage::{BulkAppend, KeyRange, ReadView, Row, Scan, ScanDirection, StorageError, Txn};
 use thawdb_types::error::message;
@@ -17,48 +22,143 @@ use thawdb_types::row::INLINE_BYTES_MAX;
 
 /// Rows that a leaf can have: a chunk ends before a leaf that might take it beyond its bound.
 const LEAF_ROWS_MAX: usize = 1_024;
+const LEAF_BYTES: usize = 8 << 10;
+
+/// Leaves whose rows are decoded together where many were read: their columns stay in the second-level cache.
+const DECODE_LEAVES: usize = 24;
+
+/// Rows of a chunk whose entries are not made yet.
+pub(super) struct Filled {
+    batch: RowBatch,
+    view: ReadView,
+    rows: usize,
+    progress: JobProgress,
+}
 
 impl OnlineBuild {
+    /// Whether nothing is left to be read from the table.
+    pub(super) fn is_scanned(&self) -> bool {
+        self.ahead.merging && self.filled.is_none() && self.made.is_none()
+    }
+
     /// Reads rows behind the last one read, and orders their entries.
     pub(super) fn read_rows(&mut self) -> Result<Chunk, BuildError> {
         let view = self.database.read_view(None);
         let mut scan = self.scan(&view)?;
-        // A chunk is bounded: the sort never spills.
-        let options = SortOptions {
-            memory_bytes_max: usize::MAX,
-            temp_folder: PathBuf::new(),
-            stable: false,
-            ordered_bytes: self.entries.ordered_bytes(),
-        };
-        let mut sort = ExternalSort::new(self.database.store().env().clone(), options);
+        let mut maker = self.maker.take().expect("it is back when a step ends");
+        let mut sort = chunk_sort(self.database.store().env(), maker.ordered_bytes());
         let (mut rows, mut bytes) = (0, 0);
-        while rows == 0 || rows + LEAF_ROWS_MAX <= self.chunk_rows && bytes < CHUNK_BYTES {
-            let wanted = DECODE_ROWS.min(self.chunk_rows.saturating_sub(rows + LEAF_ROWS_MAX)).max(1);
-            let found = self.batch.fill(&mut scan, wanted)?;
-            let Some(last) = self.batch.blocks().last() else {
-                self.ahead.merging = true;
-                break;
-            };
-            self.ahead.scan_after = Some(last.whole_key(last.len() - 1));
-            let mut push = |key: &[u8], packed: &[u8]| {
-                bytes += key.len() + packed.len();
-                Ok(sort.push(key, packed_row(packed)?)?)
-            };
-            self.entries.each(&self.table, self.batch.blocks(), &view, 0, &mut push)?;
-            rows += found;
-        }
-        self.open_scan = Some(scan);
-        let mut entries = Entries::Nothing;
-        if rows > 0 {
-            if self.ahead.run_count >= RUNS_MAX {
-                return Err(too_many_runs().into());
+        let read = (|| {
+            while rows == 0 || rows + LEAF_ROWS_MAX <= self.chunk_rows && bytes < CHUNK_BYTES {
+                let wanted = DECODE_ROWS.min(self.chunk_rows.saturating_sub(rows + LEAF_ROWS_MAX)).max(1);
+                let found = self.batch.fill(&mut scan, wanted)?;
+                let Some(last) = self.batch.blocks().last() else {
+                    self.ahead.merging = true;
+                    break;
+                };
+                self.ahead.scan_after = Some(last.whole_key(last.len() - 1));
+                let mut push = |key: &[u8], packed: &[u8]| {
+                    bytes += key.len() + packed.len();
+                    Ok(sort.push(key, packed_row(packed)?)?)
+                };
+                maker.each(&self.table, self.batch.blocks(), &view, 0, &mut push)?;
+                rows += found;
             }
-            entries = Entries::Run(self.ahead.run_count, sort.finish()?.into_blocks(BLOCK_BYTES)?);
-            self.ahead.rows_scanned += rows as u64;
-            self.ahead.run_count += 1;
-            self.rows_read += rows as u64;
+            Ok::<_, BuildError>(())
+        })();
+        self.maker = Some(maker);
+        read?;
+        self.open_scan = Some(scan);
+        if rows == 0 {
+            return Ok(Chunk { entries: Entries::Nothing, progress: self.ahead.clone() });
         }
-        Ok(Chunk { entries, progress: self.ahead.clone() })
+        let run = self.note_rows(rows)?;
+        let blocks = sort.finish()?.into_blocks(BLOCK_BYTES)?;
+        Ok(Chunk { entries: Entries::Run(run, blocks), progress: self.ahead.clone() })
+    }
+
+    /// Counts rows that were read; the number of their run.
+    fn note_rows(&mut self, rows: usize) -> Result<u32, BuildError> {
+        if self.ahead.run_count >= RUNS_MAX {
+            return Err(too_many_runs().into());
+        }
+        self.ahead.rows_scanned += rows as u64;
+        self.ahead.run_count += 1;
+        self.rows_read += rows as u64;
+        Ok(self.ahead.run_count - 1)
+    }
+
+    /// A turn of two threads: one makes and orders the entries of what was read, the other lands and sends what was made
+    /// before, and reads on.
+    pub(super) fn scan_by_two(&mut self) -> Result<(), BuildError> {
+        let filled = self.filled.take();
+        let made_before = self.made.take();
+        let mut maker = self.maker.take().expect("it is back when a step ends");
+        let (table, env) = (self.table.clone(), self.database.store().env().clone());
+        let (own, made, maker) = std::thread::scope(|scope| {
+            let helper = scope.spawn(move || {
+                let made = filled.map(|filled| made_of(&mut maker, &table, &env, filled));
+                (made.transpose(), maker, page_reads())
+            });
+            let own = self.land_send_and_fill(made_before);
+            let (made, maker, reads) = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            count_for_me(&reads);
+            (own, made, maker)
+        });
+        self.maker = Some(maker);
+        own?;
+        if let Some((made, batch)) = made? {
+            (self.made, self.spare_batch) = (Some(made), Some(batch));
+        }
+        if self.is_scanned() {
+            // That the scan is over is written down before the merge begins.
+            self.land()?;
+            self.send(Chunk { entries: Entries::Nothing, progress: self.ahead.clone() })?;
+        }
+        Ok(())
+    }
+
+    /// Sends what was read and not sent, and reads no more.
+    pub(super) fn send_what_was_read(&mut self) -> Result<(), BuildError> {
+        if let Some(made) = self.made.take() {
+            self.land()?;
+            self.send(made)?;
+        }
+        if let Some(filled) = self.filled.take() {
+            let maker = self.maker.as_mut().expect("it is back when a step ends");
+            let (made, _) = made_of(maker, &self.table, self.database.store().env(), filled)?;
+            self.land()?;
+            self.send(made)?;
+        }
+        Ok(())
+    }
+
+    fn land_send_and_fill(&mut self, made: Option<Chunk>) -> Result<(), BuildError> {
+        self.land()?;
+        if let Some(made) = made {
+            self.send(made)?;
+        }
+        if !self.ahead.merging {
+            self.filled = self.fill()?;
+        }
+        Ok(())
+    }
+
+    /// Copies the next chunk's leaves; none at the table's end.
+    fn fill(&mut self) -> Result<Option<Filled>, BuildError> {
+        let view = self.database.read_view(None);
+        let mut scan = self.scan(&view)?;
+        let mut batch = self.spare_batch.take().unwrap_or_default();
+        let wanted = self.chunk_rows.saturating_sub(LEAF_ROWS_MAX).max(1);
+        let rows = batch.fill_bounded(&mut scan, wanted, CHUNK_BYTES / LEAF_BYTES)?;
+        self.open_scan = Some(scan);
+        let Some(last) = batch.blocks().last() else {
+            self.ahead.merging = true;
+            return Ok(None);
+        };
+        self.ahead.scan_after = Some(last.whole_key(last.len() - 1));
+        self.note_rows(rows)?;
+        Ok(Some(Filled { batch, view, rows, progress: self.ahead.clone() }))
     }
 
     /// The scan behind the last row read.
@@ -70,6 +170,24 @@ impl OnlineBuild {
         let start = self.ahead.scan_after.clone().map_or(Bound::Unbounded, Bound::Excluded);
         view.scan(self.rows_tree, KeyRange { start, end: Bound::Unbounded }, ScanDirection::Forward)
     }
+}
+
+/// A chunk is bounded: its sort never spills.
+fn chunk_sort(env: &Env, ordered_bytes: usize) -> ExternalSort {
+    let options = SortOptions { memory_bytes_max: usize::MAX, temp_folder: PathBuf::new(), stable: false, ordered_bytes };
+    ExternalSort::new(env.clone(), options)
+}
+
+/// Makes and orders the entries of rows that were read.
+fn made_of(maker: &mut EntryMaker, table: &Arc<TableDef>, env: &Env, filled: Filled) -> Result<(Chunk, RowBatch), BuildError> {
+    let Filled { batch, view, rows, progress } = filled;
+    let mut sort = chunk_sort(env, maker.ordered_bytes());
+    for leaves in batch.blocks().chunks(DECODE_LEAVES) {
+        maker.each(table, leaves, &view, 0, &mut |key, packed| Ok(sort.push(key, packed_row(packed)?)?))?;
+    }
+    assert!(rows > 0 && progress.run_count > 0, "what was filled has rows and a number");
+    let blocks = sort.finish()?.into_blocks(BLOCK_BYTES)?;
+    Ok((Chunk { entries: Entries::Run(progress.run_count - 1, blocks), progress }, batch))
 }
 
 /// Appends ordered entries as a run.

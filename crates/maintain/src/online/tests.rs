@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::check::check_table;
-use crate::index_build::tests::{index, rows, table};
+use crate::index_build::tests::{Place, index, rows, table};
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, IndexDef, TreeLayout};
 use thawdb_device::sim::{CrashPoint, SimOptions, Simulation};
-use thawdb_storage::{DatabaseSpec, FileKind, FileSpec, Row, Storage, StorageConfig, TreeSpec};
+use thawdb_storage::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, Storage, StorageConfig, TreeSpec};
 use thawdb_types::Scalar;
 use thawdb_types::key::encode_key;
 use thawdb_types::row::RowBuffer;
@@ -377,4 +377,187 @@ fn long_chunks_and_a_bounded_memory_give_the_same_index() {
         machine.finish(&mut build).unwrap();
         machine.check(12_000);
     }
+}
+
+#[test]
+fn a_build_that_rests_goes_on_with_what_it_has() {
+    for memory_bytes_max in [0, 9_000, 64 << 20] {
+        let mut machine = Machine::new(19, 3_000, index(2, &[(1, false)], &[2], false), (8 * MIB, MIB));
+        let options = || OnlineOptions { memory_bytes_max, ..small() };
+        let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), options()).unwrap();
+        let mut written = 0;
+        while build.step(0).unwrap() == Step::More {
+            build.settle().unwrap();
+            build.rest();
+            // Behind the scan, wherever that is.
+            let row = vec![Scalar::Int(-1 - written), Scalar::Int(3), Scalar::Null, Scalar::text("w")];
+            machine.write(&[], &[row], true).unwrap();
+            written += 1;
+            let job = build.job().clone();
+            assert!(build.is_of(machine.database(), &machine.definition(), &job));
+            assert!(!build.is_of(machine.database(), &machine.definition(), &IndexJob { fill_factor: 50, ..job }));
+            build.go_on(options()).unwrap();
+        }
+        assert!(written > 15, "{written} pauses");
+        let at = build.progress().clone();
+        assert_eq!(build.rows_read(), at.rows_scanned + at.rows_appended, "a pause has cost rows");
+        machine.finish(&mut build).unwrap();
+        machine.check(3_000 + written.cast_unsigned() as u64);
+    }
+}
+
+#[test]
+fn a_chunk_that_found_no_room_in_the_log_is_not_gathered_again() {
+    let mut machine = Machine::new(23, 6_000, index(2, &[(1, false)], &[], false), (MIB, 0));
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    let (mut full, mut full_in_merge, mut written) = (0, 0, 0);
+    'build: for _ in 0..200 {
+        let store = machine.database().store().clone();
+        let log = store.log().unwrap();
+        let hold = log.hold(log.end(), thawdb_storage::log::LogHoldup::LogScan);
+        // Others leave the build very little.
+        while machine.write(&[], &[vec![Scalar::Int(-1 - written), Scalar::Int(3), Scalar::Null, Scalar::text("w")]], true).is_ok() {
+            written += 1;
+        }
+        let outcome = build.step(0);
+        drop(hold);
+        if let Err(error) = outcome {
+            assert!(matches!(error, BuildError::Storage(StorageError::LogFull { .. })), "{error:?}");
+            full += 1;
+            full_in_merge += u64::from(build.progress().merging);
+            build.settle().unwrap();
+            build.rest();
+            // A turn may need more log than there is yet.
+            let goes_on = (0..50).any(|_| {
+                let _ = machine.database().background_turn();
+                let _ = machine.database().checkpoint();
+                build.go_on(small()).is_ok()
+            });
+            assert!(goes_on, "the log has room again");
+        }
+        for _ in 0..2 {
+            match build.step(0) {
+                Ok(Step::Ready) => break 'build,
+                Ok(Step::More) | Err(BuildError::Storage(StorageError::LogFull { .. })) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    }
+    let mut turns = 0;
+    loop {
+        turns += 1;
+        assert!(
+            turns < 200,
+            "no room comes: {:?} {full} {full_in_merge} {:?}",
+            machine.database().store().log().unwrap().space(),
+            build.progress()
+        );
+        let _ = machine.database().background_turn();
+        let _ = machine.database().checkpoint();
+        match build.step(0) {
+            Ok(Step::Ready) => break,
+            Ok(Step::More) | Err(BuildError::Storage(StorageError::LogFull { .. })) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert!(full_in_merge > 2, "the log was full {full} times, {full_in_merge} times while merging");
+    let at = build.progress().clone();
+    // Rows of the scan are read again; what was gathered from runs is kept.
+    let again = build.rows_read() - at.rows_scanned - at.rows_appended;
+    assert!(again <= (full - full_in_merge) * 2 * REDONE as u64, "{again} rows again after {full} stops, {full_in_merge} while merging");
+    machine.finish(&mut build).unwrap();
+    machine.check(6_000 + written.cast_unsigned() as u64);
+}
+
+#[test]
+fn two_threads_make_the_same_index() {
+    let place = Place::new("online-by-two");
+    let both = place.make(table(vec![index(1, &[(0, false)], &[], true), index(2, &[(1, false)], &[2], false)]));
+    let count = 9_000;
+    place.insert(&both, &rows(count), 0..1);
+    let (target, offline) = (both.indexes[1].tree, place.make(table(vec![index(2, &[], &[], false)])).indexes[0].tree);
+    let source = TableDef { indexes: vec![both.indexes[0].clone()], ..(*both).clone() };
+    let mut txn = place.database.begin();
+    let mut tree = || txn.create_tree(TreeSpec { object_id: 100, index_id: 2, filegroup: 1 }).unwrap();
+    let (side, runs) = (tree(), tree());
+    DatabaseCatalog::empty(DatabaseId(5), 0).create(&mut txn).unwrap();
+    let job = IndexJob {
+        table: source.id,
+        index: IndexDef { tree: target, ..both.indexes[1].clone() },
+        side,
+        runs,
+        statement: String::new(),
+        max_dop: 2,
+        resumable: true,
+        fill_factor: 0,
+        started: 0,
+        rows_expected: count as u64,
+        purpose: thawdb_catalog::JobPurpose::Create,
+        progress: JobProgress::default(),
+    };
+    put_job(&mut txn, &job).unwrap();
+    txn.commit().unwrap();
+    let options = || OnlineOptions { threads: 2, redone_rows: 2_000, ..OnlineOptions::default() };
+    let mut build = OnlineBuild::begin(&place.database, &source, &job, options()).unwrap();
+    let (mut turns, mut percent) = (0, 0.0);
+    while build.step(0).unwrap() == Step::More {
+        turns += 1;
+        if turns % 5 == 0 {
+            build.settle().unwrap();
+            build.rest();
+            build.go_on(options()).unwrap();
+        }
+        if turns % 7 == 0 {
+            // As after a crash, but for what was not durable.
+            let job = build.job().clone();
+            let redone = build.rows_read() - job.progress.rows_scanned - job.progress.rows_appended;
+            assert!(redone <= 2_000, "{redone} rows of no use");
+            drop(build);
+            build = OnlineBuild::begin(&place.database, &source, &job, options()).unwrap();
+            build.rows_read = job.progress.rows_scanned + job.progress.rows_appended;
+        }
+        assert!(build.percent() >= percent, "it only rises");
+        percent = build.percent();
+    }
+    assert!(turns > 20, "{turns} turns");
+    let mut txn = place.database.begin();
+    build.catch_up_all(&mut txn).unwrap();
+    txn.commit().unwrap();
+    let mut compared = (*both).clone();
+    compared.indexes[1].tree = offline;
+    place.build(&source, &Arc::new(compared), 1, 1 << 20).unwrap();
+    assert_eq!(place.contents(target).len(), count as usize);
+    assert!(place.contents(target) == place.contents(offline));
+    assert!(place.database.check().unwrap().is_empty());
+}
+
+/// A run that is none, as another version or a fault could leave it: the operation cannot be taken up, and says so by its number.
+#[test]
+fn a_state_that_is_none_is_refused() {
+    let machine = Machine::new(17, 3_000, index(2, &[(1, false)], &[], false), (8 * MIB, MIB));
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    while !build.job().progress.merging {
+        assert_eq!(build.step(0).unwrap(), Step::More);
+    }
+    let job = build.job().clone();
+    drop(build);
+    let view = machine.database().read_view(None);
+    let mut scan = view.scan(job.runs, KeyRange::ALL, ScanDirection::Forward).unwrap();
+    let keys: Vec<Vec<u8>> =
+        scan.next_block().unwrap().map_or_else(Vec::new, |block| (0..block.len()).map(|at| block.key(at).to_vec()).collect());
+    let mut txn = machine.database().begin();
+    for key in &keys {
+        assert!(txn.update(job.runs, key, Row::inline(b"no block of a run")).unwrap());
+    }
+    txn.commit().unwrap();
+    let begun = OnlineBuild::begin(machine.database(), &machine.definition(), &job, small());
+    let outcome = begun.and_then(|mut build| {
+        loop {
+            match build.step(0) {
+                Ok(Step::More) => {}
+                other => return other,
+            }
+        }
+    });
+    assert!(matches!(&outcome, Err(BuildError::Sql(error)) if error.number == 10673), "{outcome:?}");
 }

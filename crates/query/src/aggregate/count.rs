@@ -1,6 +1,8 @@
 //! COUNT and COUNT_BIG. COUNT is an int and fails beyond it (8115).
 
 use crate::aggregate::{Accumulator, GroupIds};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array};
 use std::sync::Arc;
 use thawdb_types::error::message;
@@ -41,6 +43,19 @@ impl Accumulator for Count {
 
     fn peek(&self) -> Result<ArrayRef, SqlError> {
         Self { result: self.result, counts: self.counts.clone() }.finish(1)
+    }
+
+    fn hand_over(&mut self, group_count: usize) -> Result<Vec<ArrayRef>, SqlError> {
+        let mut counts = std::mem::take(&mut self.counts);
+        counts.resize(group_count, 0);
+        Ok(vec![Arc::new(Int64Array::from(counts))])
+    }
+
+    fn join(&mut self, groups: &GroupIds<'_>, partial: &[ArrayRef]) -> Result<(), SqlError> {
+        self.counts.resize(groups.group_count, 0);
+        let counts = partial[0].as_primitive::<Int64Type>().values();
+        counts.iter().enumerate().for_each(|(row, count)| self.counts[groups.of(row)] += count);
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {

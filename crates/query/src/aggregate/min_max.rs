@@ -107,6 +107,15 @@ impl Accumulator for MinMax {
         Self { sql_type: self.sql_type, keep: self.keep, integers, values }.finish(1)
     }
 
+    fn hand_over(&mut self, group_count: usize) -> Result<Vec<ArrayRef>, SqlError> {
+        Ok(vec![self.finish(group_count)?])
+    }
+
+    fn join(&mut self, groups: &GroupIds<'_>, partial: &[ArrayRef]) -> Result<(), SqlError> {
+        // A group's value is one of its rows'.
+        self.update(groups, partial.first()).map(drop)
+    }
+
     fn memory_bytes(&self) -> usize {
         self.integers.capacity() * size_of::<Option<i64>>() + self.values.capacity() * size_of::<Scalar>()
     }

@@ -9,6 +9,13 @@
 //! values gives NULL, except for the counts. 3. Sums run in a wider type and are checked when they are handed out
 //! (8115), so an intermediate overflow that later values take back does not fail.
 //! DISTINCT is a filter before any other state (`distinct`).
+//!
+//! States of several threads over parts of the rows become one ([`partial_types`]):
+//! ```text
+//! COUNT      count                 SUM, AVG   sum in the type it runs in | count     MIN, MAX, any   the value
+//! Accumulator::hand_over ─► columns, a row per group ─► Accumulator::join of another thread
+//! ```
+//! The other functions, and DISTINCT, have states that are not handed over.
 
 mod count;
 mod distinct;
@@ -49,8 +56,31 @@ pub trait Accumulator {
     fn peek(&self) -> Result<ArrayRef, SqlError> {
         Err(thawdb_types::message(8630, &[&0]))
     }
+    /// The states of `group_count` groups as columns of [`partial_types`]; the states are empty again.
+    fn hand_over(&mut self, group_count: usize) -> Result<Vec<ArrayRef>, SqlError> {
+        let _ = group_count;
+        Err(thawdb_types::message(8630, &[&0]))
+    }
+    /// Takes in states that another handed over, one a row.
+    fn join(&mut self, groups: &GroupIds<'_>, partial: &[ArrayRef]) -> Result<(), SqlError> {
+        let (_, _) = (groups, partial);
+        Err(thawdb_types::message(8630, &[&0]))
+    }
     /// Bytes the states take, about.
     fn memory_bytes(&self) -> usize;
+}
+
+/// Types of the columns in which an aggregate's state is handed over; `None` if it cannot be.
+pub fn partial_types(aggregate: &Aggregate) -> Option<Vec<SqlType>> {
+    use AggregateFunction as F;
+    let argument = aggregate.argument.as_ref().map(|a| a.sql_type);
+    match (aggregate.function, argument) {
+        (F::Min | F::Max | F::Any, Some(argument)) => Some(vec![argument]),
+        _ if aggregate.distinct => None,
+        (F::Count | F::CountBig, _) => Some(vec![SqlType::BigInt]),
+        (F::Sum | F::Avg, Some(argument)) => Some(vec![sum::running_type(&argument), SqlType::BigInt]),
+        _ => None,
+    }
 }
 
 /// Fresh states for `aggregate`.

@@ -8,17 +8,21 @@
 //! money                  i128      money           money, cut
 //! real, float            f64       float           float
 //! ```
-//! What is too large for the result fails with 8115 when it is handed out.
+//! What is too large for the result fails with 8115 when it is handed out. Between threads go the running sum and the count.
 
 use crate::aggregate::{Accumulator, GroupIds};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
-use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, Int64Array, PrimitiveArray};
+use arrow_buffer::ArrowNativeType;
+use std::sync::Arc;
 use thawdb_types::error::message;
 use thawdb_types::{ColumnBuilder, Scalar, SqlError, SqlType};
 
 /// A type sums run in.
-trait Running: Copy + Default + 'static {
+trait Running: ArrowNativeType {
+    /// The same as a column's.
+    type Column: ArrowPrimitiveType<Native = Self>;
     fn add(self, value: Self) -> Option<Self>;
     /// The result of a group; `None` if it does not fit.
     fn result(self, count: i64, shape: &Shape) -> Option<Scalar>;
@@ -33,6 +37,8 @@ struct Shape {
 }
 
 impl Running for i64 {
+    type Column = Int64Type;
+
     #[inline]
     fn add(self, value: Self) -> Option<Self> {
         // 2^32 rows of an int cannot reach 2^63; a longer input is beyond COUNT too.
@@ -45,6 +51,8 @@ impl Running for i64 {
 }
 
 impl Running for i128 {
+    type Column = Decimal128Type;
+
     #[inline]
     fn add(self, value: Self) -> Option<Self> {
         self.checked_add(value)
@@ -74,6 +82,8 @@ impl Running for i128 {
 }
 
 impl Running for f64 {
+    type Column = Float64Type;
+
     #[inline]
     fn add(self, value: Self) -> Option<Self> {
         Some(self + value)
@@ -109,6 +119,15 @@ pub(super) fn accumulator(argument: SqlType, result: SqlType, average: bool) -> 
         SqlType::Real => new::<Float32Type, f64>(shape, f64::from),
         SqlType::Float => new::<Float64Type, f64>(shape, |v| v),
         _ => new::<Int64Type, i128>(shape, i128::from),
+    }
+}
+
+/// The type that sums of `argument` run in.
+pub(super) fn running_type(argument: &SqlType) -> SqlType {
+    match argument {
+        SqlType::TinyInt | SqlType::SmallInt | SqlType::Int => SqlType::BigInt,
+        SqlType::Real | SqlType::Float => SqlType::Float,
+        _ => SqlType::numeric(38, 0),
     }
 }
 
@@ -162,6 +181,28 @@ impl<A: ArrowPrimitiveType, R: Running> Accumulator for Sum<A, R> {
 
     fn peek(&self) -> Result<ArrayRef, SqlError> {
         Self { shape: self.shape, sums: self.sums.clone(), counts: self.counts.clone(), widen: self.widen }.finish(1)
+    }
+
+    fn hand_over(&mut self, group_count: usize) -> Result<Vec<ArrayRef>, SqlError> {
+        let (mut sums, mut counts) = (std::mem::take(&mut self.sums), std::mem::take(&mut self.counts));
+        sums.resize(group_count, R::default());
+        counts.resize(group_count, 0);
+        // With the data type that the column's SQL type has, lest pieces of it differ.
+        let data_type = running_type(&self.shape.argument).arrow_type();
+        let sums = PrimitiveArray::<R::Column>::from_iter_values(sums).with_data_type(data_type);
+        Ok(vec![Arc::new(sums), Arc::new(Int64Array::from(counts))])
+    }
+
+    fn join(&mut self, groups: &GroupIds<'_>, partial: &[ArrayRef]) -> Result<(), SqlError> {
+        self.sums.resize(groups.group_count, R::default());
+        self.counts.resize(groups.group_count, 0);
+        let (sums, counts) = (partial[0].as_primitive::<R::Column>(), partial[1].as_primitive::<Int64Type>());
+        for (row, (sum, count)) in sums.values().iter().zip(counts.values()).enumerate() {
+            let group = groups.of(row);
+            self.sums[group] = self.sums[group].add(*sum).ok_or_else(|| self.overflow())?;
+            self.counts[group] += count;
+        }
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {

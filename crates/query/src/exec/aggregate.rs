@@ -10,11 +10,14 @@
 //! Without keys there is one group even for no input. Over sorted input (`streamed`) groups are handed on as soon as a
 //! later key appears, so memory is that of one batch.
 //!
+//! Several threads ([`Phase`]): each groups its rows and hands keys and states on, early where memory is short; one of them
+//! takes the states of equal keys together.
+//!
 //! When hashed groups fill their share of the memory, no more are made: rows of those that are there go on being taken in,
 //! others are set aside by hash (keys and arguments) and grouped after the first groups are handed on. What cannot be set
 //! aside are the states of one group: a DISTINCT or STRING_AGG beyond the grant fails (701).
 
-use crate::aggregate::{Accumulator, GroupIds, accumulator};
+use crate::aggregate::{Accumulator, GroupIds, accumulator, partial_types};
 use crate::eval::eval_array;
 use crate::exec::batch::{BATCH_ROWS, Rows};
 use crate::exec::hash_spill::{HashSpill, HashedRows};
@@ -227,11 +230,25 @@ fn changes(columns: &KeyColumns<'_>, rows: usize) -> Vec<bool> {
     begins
 }
 
+/// What a grouping takes in and puts out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Rows; results.
+    Whole,
+    /// Rows; states, of a group perhaps more than once.
+    Partial,
+    /// Keys and states of other groupings; results.
+    Final,
+}
+
 pub(super) struct Aggregation<'p> {
     input: BoxOperator<'p>,
+    phase: Phase,
     keys: &'p [Expr],
     key_types: Vec<SqlType>,
     aggregates: &'p [Aggregate],
+    /// Types of the columns that each aggregate takes in.
+    argument_types: Vec<Vec<SqlType>>,
     streamed: bool,
     groups: Groups,
     states: Vec<Box<dyn Accumulator>>,
@@ -247,12 +264,15 @@ pub(super) struct Aggregation<'p> {
 impl<'p> Aggregation<'p> {
     pub(super) fn hashed(input: &'p Node, keys: &'p [Expr], aggregates: &'p [Aggregate]) -> Self {
         let key_types: Vec<SqlType> = keys.iter().map(|k| k.sql_type).collect();
+        let argument_types = aggregates.iter().map(|a| a.argument.iter().map(|argument| argument.sql_type).collect()).collect();
         Self {
             input: build(input),
+            phase: Phase::Whole,
             keys,
             groups: Groups::new(&key_types, false),
             key_types,
             aggregates,
+            argument_types,
             streamed: false,
             states: Vec::new(),
             ids: Vec::new(),
@@ -268,13 +288,26 @@ impl<'p> Aggregation<'p> {
         Self { streamed: !keys.is_empty(), ..Self::hashed(input, keys, aggregates) }
     }
 
+    /// One thread's grouping of several: puts out keys, then states.
+    pub(super) fn partial(input: &'p Node, keys: &'p [Expr], aggregates: &'p [Aggregate]) -> Self {
+        Self { phase: Phase::Partial, ..Self::hashed(input, keys, aggregates) }
+    }
+
+    /// The results of what such groupings put out; the keys are the first columns of `input`.
+    pub(super) fn finishing(input: &'p Node, key_count: usize, aggregates: &'p [Aggregate]) -> Self {
+        let key_types: Vec<SqlType> = input.columns[..key_count].iter().map(|column| column.sql_type).collect();
+        let argument_types = aggregates.iter().map(|a| partial_types(a).expect("the optimizer divides what can be divided")).collect();
+        let groups = Groups::new(&key_types, false);
+        Self { phase: Phase::Final, key_types, groups, argument_types, ..Self::hashed(input, &[], aggregates) }
+    }
+
     fn start(&mut self) {
         self.groups = Groups::new(&self.key_types, self.streamed);
         self.states = self.aggregates.iter().map(accumulator).collect();
     }
 
     /// Takes rows in; false if there is no room for more groups.
-    fn take_in(&mut self, keys: &[ArrayRef], arguments: &[Option<ArrayRef>], rows: usize, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
+    fn take_in(&mut self, keys: &[ArrayRef], arguments: &[ArrayRef], rows: usize, cx: &mut Cx<'p, '_>) -> Result<bool, SqlError> {
         self.groups.assign(keys, rows, &mut self.ids);
         self.update(!keys.is_empty(), arguments, rows, cx)?;
         let bytes = self.groups.memory_bytes() + self.states.iter().map(|state| state.memory_bytes()).sum::<usize>();
@@ -289,46 +322,42 @@ impl<'p> Aggregation<'p> {
     }
 
     /// Hands rows to the states; their groups are in `ids`.
-    fn update(&mut self, grouped: bool, arguments: &[Option<ArrayRef>], rows: usize, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+    fn update(&mut self, grouped: bool, arguments: &[ArrayRef], rows: usize, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         let ids = GroupIds { ids: grouped.then_some(&self.ids), rows, group_count: self.groups.count };
-        for (state, argument) in self.states.iter_mut().zip(arguments) {
-            cx.state.null_eliminated |= state.update(&ids, argument.as_ref())?;
+        let mut arguments = arguments;
+        for (state, types) in self.states.iter_mut().zip(&self.argument_types) {
+            let (own, rest) = arguments.split_at(types.len());
+            arguments = rest;
+            match self.phase {
+                Phase::Final => state.join(&ids, own)?,
+                Phase::Whole | Phase::Partial => cx.state.null_eliminated |= state.update(&ids, own.first())?,
+            }
         }
         Ok(())
     }
 
     /// Takes in the rows of groups that are there, sets the others aside.
-    fn take_in_known(
-        &mut self,
-        keys: &[ArrayRef],
-        arguments: &[Option<ArrayRef>],
-        rows: usize,
-        cx: &mut Cx<'p, '_>,
-    ) -> Result<(), SqlError> {
+    fn take_in_known(&mut self, keys: &[ArrayRef], arguments: &[ArrayRef], rows: usize, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         self.groups.find(keys, rows, &mut self.ids);
         let known = BooleanBuffer::collect_bool(rows, |row| self.ids[row] != NO_GROUP);
         let aside = self.aside.as_mut().expect("rows are set aside once there is a place");
-        let columns: Vec<ArrayRef> = keys.iter().chain(arguments.iter().flatten()).cloned().collect();
+        let columns: Vec<ArrayRef> = keys.iter().chain(arguments).cloned().collect();
         let key_columns = KeyColumns { arrays: keys, types: &self.key_types };
         let mut key = Vec::new();
         for row in (!&known).set_indices() {
             key_columns.encode(row, &mut key);
             aside.push(hash_bytes(&key), &columns, row, cx)?;
         }
-        let chosen = Batch::new(arguments.iter().flatten().cloned().collect(), rows).filter(&known);
-        let mut chosen_columns = chosen.columns.into_iter();
-        let arguments: Vec<Option<ArrayRef>> =
-            arguments.iter().map(|argument| argument.as_ref().and_then(|_| chosen_columns.next())).collect();
+        let chosen = Batch::new(arguments.to_vec(), rows).filter(&known);
         self.ids.retain(|id| *id != NO_GROUP);
-        self.update(true, &arguments, chosen.rows, cx)?;
+        self.update(true, &chosen.columns, chosen.rows, cx)?;
         let states: usize = self.states.iter().map(|state| state.memory_bytes()).sum();
         cx.hold_or_fail(&mut self.held, self.groups.memory_bytes() + states + HashSpill::memory_bytes(cx))
     }
 
     /// Types of a row set aside.
     fn aside_types(&self) -> Vec<SqlType> {
-        let arguments = self.aggregates.iter().filter_map(|a| a.argument.as_ref()).map(|argument| argument.sql_type);
-        self.key_types.iter().copied().chain(arguments).collect()
+        self.key_types.iter().chain(self.argument_types.iter().flatten()).copied().collect()
     }
 
     /// Groups rows that were set aside until some groups are ready; false if there are none left.
@@ -342,10 +371,7 @@ impl<'p> Aggregation<'p> {
                 return Ok(some);
             };
             let (keys, arguments) = part.batch.columns.split_at(self.key_types.len());
-            let mut arguments = arguments.iter();
-            let arguments: Vec<Option<ArrayRef>> =
-                self.aggregates.iter().map(|a| a.argument.as_ref().and_then(|_| arguments.next().cloned())).collect();
-            if !self.take_in(keys, &arguments, part.batch.rows, cx)? && part.ends_hash {
+            if !self.take_in(keys, arguments, part.batch.rows, cx)? && part.ends_hash {
                 self.flush()?;
                 return Ok(true);
             }
@@ -358,7 +384,10 @@ impl<'p> Aggregation<'p> {
         let count = self.groups.count;
         let mut columns = self.groups.take_keys();
         for state in &mut self.states {
-            columns.push(state.finish(count)?);
+            match self.phase {
+                Phase::Partial => columns.extend(state.hand_over(count)?),
+                Phase::Whole | Phase::Final => columns.push(state.finish(count)?),
+            }
         }
         let all = Batch::new(columns, count);
         for from in (0..count).step_by(BATCH_ROWS) {
@@ -374,18 +403,22 @@ impl<'p> Aggregation<'p> {
         (1..rows).rev().find(|row| begins[*row]).unwrap_or(0)
     }
 
-    fn take_batch(&mut self, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+    /// Keys of a batch's rows, and what the aggregates take in of them.
+    fn inputs(&self, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<(Vec<ArrayRef>, Vec<ArrayRef>), SqlError> {
+        if self.phase == Phase::Final {
+            let (keys, states) = batch.columns.split_at(self.key_types.len());
+            return Ok((keys.to_vec(), states.to_vec()));
+        }
         let keys = self.keys.iter().map(|k| eval_array(k, batch, cx)).collect::<Result<Vec<_>, _>>()?;
-        let arguments = self
-            .aggregates
-            .iter()
-            .map(|a| a.argument.as_ref().map(|e| eval_array(e, batch, cx)).transpose())
-            .collect::<Result<Vec<_>, _>>()?;
-        let part = |from: usize, len: usize| {
-            let keys: Vec<ArrayRef> = keys.iter().map(|a| a.slice(from, len)).collect();
-            let arguments: Vec<Option<ArrayRef>> = arguments.iter().map(|a| a.as_ref().map(|a| a.slice(from, len))).collect();
-            (keys, arguments)
-        };
+        let arguments = self.aggregates.iter().filter_map(|a| a.argument.as_ref());
+        let arguments = arguments.map(|e| eval_array(e, batch, cx)).collect::<Result<Vec<_>, _>>()?;
+        Ok((keys, arguments))
+    }
+
+    fn take_batch(&mut self, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
+        let (keys, arguments) = self.inputs(batch, cx)?;
+        let slices = |arrays: &[ArrayRef], from: usize, len: usize| arrays.iter().map(|a| a.slice(from, len)).collect::<Vec<_>>();
+        let part = |from: usize, len: usize| (slices(&keys, from, len), slices(&arguments, from, len));
         if self.streamed {
             let split = self.last_group_start(&keys, batch.rows);
             if split > 0 {
@@ -404,7 +437,11 @@ impl<'p> Aggregation<'p> {
             if self.aside.is_some() {
                 self.take_in_known(&keys, &arguments, rows, cx)?;
             } else if !self.take_in(&keys, &arguments, rows, cx)? {
-                self.aside = Some(HashSpill::new(self.aside_types(), cx));
+                match self.phase {
+                    // Whoever takes states together has them set aside, if need be.
+                    Phase::Partial => self.flush()?,
+                    Phase::Whole | Phase::Final => self.aside = Some(HashSpill::new(self.aside_types(), cx)),
+                }
             }
         }
         Ok(())
@@ -437,7 +474,15 @@ impl<'p> Operator<'p> for Aggregation<'p> {
                 }
                 continue;
             }
-            match self.input.next(cx)? {
+            if self.phase == Phase::Final {
+                // Out of its place meanwhile, for the rows come while it runs.
+                let mut input = std::mem::replace(&mut self.input, Box::new(crate::exec::values::Values::one_row()));
+                let taken = input.for_each(cx, &mut |batch, cx| self.take_batch(&batch, cx));
+                self.input = input;
+                taken?;
+            }
+            let next = if self.phase == Phase::Final { None } else { self.input.next(cx)? };
+            match next {
                 Some(batch) => self.take_batch(&batch, cx)?,
                 None => {
                     self.ended = true;

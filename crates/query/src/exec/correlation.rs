@@ -123,7 +123,7 @@ fn visit_ranges<'e>(ranges: &'e [SeekRange], visit: &mut dyn FnMut(&'e Expr)) {
 
 fn visit_exprs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Expr)) {
     match &node.kind {
-        NodeKind::OneRow | NodeKind::Concatenate { .. } | NodeKind::Distinct { .. } => {}
+        NodeKind::OneRow | NodeKind::Concatenate { .. } | NodeKind::Distinct { .. } | NodeKind::Gather { .. } => {}
         NodeKind::SetDifference { .. } | NodeKind::SingleRow { .. } => {}
         NodeKind::Recursive { .. } | NodeKind::WorkTableScan { .. } => {}
         NodeKind::Values { rows } => rows.iter().flatten().for_each(visit),
@@ -143,7 +143,11 @@ fn visit_exprs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Expr)) {
             residual.iter().for_each(visit);
         }
         NodeKind::MergeJoin { residual, .. } => residual.iter().for_each(visit),
-        NodeKind::HashAggregate { keys, aggregates, .. } | NodeKind::StreamAggregate { keys, aggregates, .. } => {
+        // What it takes in was worked out below.
+        NodeKind::FinalAggregate { .. } => {}
+        NodeKind::HashAggregate { keys, aggregates, .. }
+        | NodeKind::StreamAggregate { keys, aggregates, .. }
+        | NodeKind::PartialAggregate { keys, aggregates, .. } => {
             keys.iter().chain(aggregates.iter().filter_map(|a| a.argument.as_ref())).for_each(visit);
         }
         NodeKind::Sort { keys, .. } => keys.iter().for_each(|k| visit(&k.expr)),
@@ -208,6 +212,9 @@ fn visit_inputs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Node, bool)) {
         | NodeKind::Project { input, .. }
         | NodeKind::HashAggregate { input, .. }
         | NodeKind::StreamAggregate { input, .. }
+        | NodeKind::PartialAggregate { input, .. }
+        | NodeKind::FinalAggregate { input, .. }
+        | NodeKind::Gather { input, .. }
         | NodeKind::Distinct { input }
         | NodeKind::Sort { input, .. }
         | NodeKind::TopN { input, .. }

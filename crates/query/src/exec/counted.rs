@@ -6,7 +6,7 @@
 //! An operator below, or a subquery's within, enters its own table in between, so that every page is counted once and for
 //! the table it was read for. Without an account (the option is off) a call costs one comparison.
 
-use crate::exec::{Batch, Cx, Operator};
+use crate::exec::{Batch, Cx, Operator, TakeBatch};
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_storage::page_reads::{PageReads, page_reads};
@@ -64,6 +64,13 @@ impl ReadAccount {
         self.current.replace(at)
     }
 
+    /// Counts scans that have begun of the table that is read now.
+    pub(super) fn count_scans(&mut self, scans: u64) {
+        if let Some(at) = self.current {
+            self.tables[at].scans += scans;
+        }
+    }
+
     fn leave(&mut self, before: Option<usize>) {
         self.settle();
         self.current = before;
@@ -107,6 +114,10 @@ impl<'p, O: Operator<'p>> Operator<'p> for Counted<'p, O> {
 
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         self.within(0, cx, |inner, cx| inner.next(cx))
+    }
+
+    fn for_each(&mut self, cx: &mut Cx<'p, '_>, take: &mut TakeBatch<'_, 'p>) -> Result<(), SqlError> {
+        self.within(0, cx, |inner, cx| inner.for_each(cx, take))
     }
 
     fn row_goal(&mut self, rows: u64) {

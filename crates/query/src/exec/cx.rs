@@ -8,6 +8,7 @@
 
 use crate::context::StatementHost;
 
+use crate::exec::parts::WorkerScan;
 use crate::exec::{Operator, correlation};
 use crate::phys::Node;
 use arrow_array::ArrayRef;
@@ -61,12 +62,21 @@ pub struct CxState<'p> {
     pub reads: Option<Box<crate::exec::counted::ReadAccount>>,
     /// Bytes written to files for want of memory.
     pub spilled_bytes: u64,
+    /// What the scan reads in place of what its plan says, where several threads divide it.
+    pub(super) worker_scan: Option<WorkerScan>,
+    /// Threads that have done parts of the work.
+    pub workers: usize,
 }
 
 impl CxState<'_> {
     /// The most bytes of memory that operators held at once.
     pub fn memory_bytes_peak(&self) -> usize {
         self.memory_bytes_peak
+    }
+
+    /// Operators of other threads have held so many bytes beside those of this one.
+    pub(super) fn note_peak_beside(&mut self, bytes: usize) {
+        self.memory_bytes_peak = self.memory_bytes_peak.max(self.memory_bytes + bytes);
     }
 
     /// Rows of the round before of recursion `number`.

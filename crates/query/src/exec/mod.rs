@@ -26,7 +26,9 @@ mod counted;
 mod decode;
 mod delete;
 mod distinct;
+mod exchange;
 mod filter;
+mod gather;
 mod hash_join;
 mod hash_spill;
 mod insert;
@@ -40,6 +42,8 @@ mod merge;
 mod merge_join;
 mod nested_loop;
 mod pairs;
+mod parallel_host;
+mod parts;
 mod point;
 mod point_update;
 mod project;
@@ -68,9 +72,10 @@ mod tests;
 pub(crate) use crate::eval::convert_scalar;
 pub use batch::{BATCH_ROWS, Rows};
 pub use bulk_insert::{BulkInsert, BulkTarget};
-pub(crate) use correlation::is_row_independent;
+pub(crate) use correlation::{is_row_independent, visit_operands};
 use counted::Counted;
 pub use counted::{ReadAccount, TableReads};
+pub(crate) use gather::scan_below;
 pub(crate) use key_table::KeyTable;
 pub(crate) use keys::{encode_value, for_each_integer, is_integer_like};
 pub use point::{PointBuffers, PointRead, calls_function, runs_nothing};
@@ -91,11 +96,21 @@ pub trait Operator<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError>;
     /// The next rows, at least one; `None` at the end.
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError>;
+    /// Hands all rows from here to the end to `take`. Rows of several threads are handed on while those run.
+    fn for_each(&mut self, cx: &mut Cx<'p, '_>, take: &mut TakeBatch<'_, 'p>) -> Result<(), SqlError> {
+        while let Some(batch) = self.next(cx)? {
+            take(batch, cx)?;
+        }
+        Ok(())
+    }
     /// Told before `open`: no more than so many rows will be asked for. What locks rows locks no more ahead.
     fn row_goal(&mut self, rows: u64) {
         let _ = rows;
     }
 }
+
+/// Who takes rows.
+pub type TakeBatch<'t, 'p> = dyn FnMut(Batch, &mut Cx<'p, '_>) -> Result<(), SqlError> + 't;
 
 /// An operator whose type does not matter.
 pub type BoxOperator<'p> = Box<dyn Operator<'p> + 'p>;
@@ -167,6 +182,11 @@ impl<'p> Execution<'p> {
         (self.state.spilled_bytes, self.state.memory_bytes_peak())
     }
 
+    /// Threads that have done parts of the work, beside the session's own.
+    pub fn workers(&self) -> usize {
+        self.state.workers
+    }
+
     /// Keeps an account of the pages read from here on (SET STATISTICS IO).
     pub fn count_reads(&mut self) {
         self.state.reads = Some(Box::default());
@@ -236,6 +256,10 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
         }
         NodeKind::HashAggregate { input, keys, aggregates } => Box::new(aggregate::Aggregation::hashed(input, keys, aggregates)),
         NodeKind::StreamAggregate { input, keys, aggregates } => Box::new(aggregate::Aggregation::streamed(input, keys, aggregates)),
+        NodeKind::PartialAggregate { input, keys, aggregates } => Box::new(aggregate::Aggregation::partial(input, keys, aggregates)),
+        NodeKind::FinalAggregate { input, key_count, aggregates } => {
+            Box::new(aggregate::Aggregation::finishing(input, *key_count, aggregates))
+        }
         NodeKind::Distinct { input } => Box::new(distinct::Distinct::new(input)),
         NodeKind::Sort { input, keys } => Box::new(sort::Sort::new(input, keys)),
         NodeKind::TopN { input, keys, limit, percent, with_ties } => Box::new(top_n::TopN::new(input, keys, limit, *percent, *with_ties)),
@@ -257,6 +281,7 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
             Box::new(window::Window::new(input, partition, order, functions, &node.columns))
         }
         NodeKind::TableScan { .. }
+        | NodeKind::Gather { .. }
         | NodeKind::Insert { .. }
         | NodeKind::Update { .. }
         | NodeKind::Delete { .. }
@@ -271,6 +296,12 @@ fn build_stored(node: &Node) -> BoxOperator<'_> {
             let spec = scan_spec(node).expect("the node is a scan");
             let scans = u64::from(!spec.is_one_row());
             Box::new(Counted::new(table_scan::TableScan::new(spec), table, scans))
+        }
+        NodeKind::Gather { input, order, degree_max } => {
+            let NodeKind::TableScan { table, .. } = &gather::scan_below(input).kind else {
+                unreachable!("what is gathered reads one table")
+            };
+            Box::new(Counted::new(gather::Gather::new(input, *order, *degree_max), table, 0))
         }
         NodeKind::Insert { table, input, targets, defaults, computed, passed, output } => {
             let insert =

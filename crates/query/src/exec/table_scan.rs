@@ -12,6 +12,8 @@
 //!
 //! Under an isolation level or hint that locks, rows come by `locked_rows` instead, and the view serves large values only.
 //!
+//! One of several threads (`gather`) reads by the view and the spans that it is given.
+//!
 //! A key of a unique first index is fetched without a scan. Cancellation is asked for once a batch. A row that an index
 //! names and that is not there is damage (824).
 
@@ -21,6 +23,7 @@ use crate::exec::correlation::visit_operands;
 use crate::exec::decode::{Fetched, ReadError, Wanted, decode, needs_whole_keys};
 use crate::exec::layouts::{Layout, layout_of};
 use crate::exec::locked_rows::LockedRead;
+use crate::exec::parts::{PartSource, PartSupply};
 use crate::exec::seek::{Span, spans};
 use crate::exec::{Batch, Cx, Operator};
 use crate::expr::{Expr, ExprKind};
@@ -81,6 +84,10 @@ pub(super) struct TableScan<'p> {
     blocks: Vec<RowBlock>,
     view: Option<ReadView>,
     spans: VecDeque<Span>,
+    /// Where more spans come from, if this is one of several threads.
+    supply: Option<Arc<PartSupply>>,
+    /// Whether each span is read to its end: what one of several threads reads.
+    whole_spans: bool,
     scan: Option<Scan>,
     batch_rows: usize,
     /// The read, if it is one under locks.
@@ -123,6 +130,8 @@ impl<'p> TableScan<'p> {
             blocks: Vec::new(),
             view: None,
             spans: VecDeque::new(),
+            supply: None,
+            whole_spans: false,
             scan: None,
             batch_rows: 1,
             locked: None,
@@ -198,12 +207,17 @@ impl<'p> TableScan<'p> {
     /// The next span's scan, or the row that the span is; `None` at the end.
     fn next_span(&mut self, view: &ReadView) -> Result<Option<Option<RowBlock>>, StorageError> {
         let tree = self.spec.table.indexes[self.spec.index].tree;
-        let Some(span) = (if self.spec.backward { self.spans.pop_back() } else { self.spans.pop_front() }) else { return Ok(None) };
+        let own = if self.spec.backward { self.spans.pop_back() } else { self.spans.pop_front() };
+        let Some(span) = own.or_else(|| Some(self.supply.as_ref()?.take()?.1)) else { return Ok(None) };
         if self.is_one_row(&span) {
             return Ok(Some(view.get(tree, &span.from)?));
         }
         let direction = if self.spec.backward { ScanDirection::Backward } else { ScanDirection::Forward };
-        self.scan = Some(view.scan(tree, span.into_range(), direction)?);
+        let mut scan = view.scan(tree, span.into_range(), direction)?;
+        if self.whole_spans {
+            scan.expect_whole();
+        }
+        self.scan = Some(scan);
         Ok(Some(None))
     }
 
@@ -487,10 +501,18 @@ fn picked(blocks: &[RowBlock], keep: &BooleanBuffer) -> Vec<(u32, u32)> {
 
 impl<'p> Operator<'p> for TableScan<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
-        self.view(cx)?;
         self.scan = None;
         self.batch_rows = 1;
         self.given = 0;
+        if let Some(own) = &cx.state.worker_scan {
+            (self.view, self.whole_spans) = (Some(own.view.clone()), true);
+            match &own.source {
+                PartSource::Supply(supply) => self.supply = Some(supply.clone()),
+                PartSource::One(span) => self.spans = VecDeque::from([span.clone()]),
+            }
+            return Ok(());
+        }
+        self.view(cx)?;
         if let Some(locked) = &mut self.locked {
             locked.begin_anew();
         }

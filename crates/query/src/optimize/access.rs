@@ -102,7 +102,8 @@ pub fn covers(table: &TableDef, index: usize, column: usize) -> bool {
     def.included.contains(&column) || ((key(def) || key(&table.indexes[0])) && is_lossless(&table.columns[column].sql_type))
 }
 
-fn row_bytes(table: &TableDef, index: usize) -> f64 {
+/// Bytes of an entry of an index, about.
+pub(super) fn row_bytes(table: &TableDef, index: usize) -> f64 {
     let bytes = |c: usize| {
         let t = table.columns[c].sql_type;
         t.fixed_bytes().map_or_else(|| f64::from(t.length().unwrap_or(400)).min(400.0) * 0.4 + 4.0, |b| b as f64)

@@ -15,6 +15,7 @@ pub mod cardinality;
 pub mod cost;
 mod filtered;
 pub mod lower;
+pub(crate) mod parallel;
 pub mod rules;
 
 use crate::algebra::{BoundExpr, ColumnRef, Columns, Rel};

@@ -1,23 +1,24 @@
 //! SQL in, plans and rows out: tests of the whole of this crate over the real storage.
 //!
-//! Each row test runs its statement with and without the optional rewrites and wants the same rows.
+//! Each row test runs its statement with and without the optional rewrites, and by several threads, and wants the same rows.
 
 mod dml;
 mod errors;
 mod json;
+mod parallel;
 mod plans;
 mod random;
 mod rows;
 mod types;
 mod xml;
 
-use crate::compile::{CompileContext, Compiled, Settings, compile};
+use crate::compile::{CompileContext, Compiled, Parallelism, Settings, compile};
 use crate::context::SessionInfo;
 use crate::explain::explain;
 use crate::testing::{DATABASE, TestHost};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use thawdb_catalog::{Catalog, ColumnDef, ColumnId, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, ObjectId, SchemaId, TableDef};
 use thawdb_storage::TreeId;
 use thawdb_tsql::{ParseOptions, ast, parse_batch, parse_data_type};
@@ -30,6 +31,8 @@ pub(super) struct Db {
     variables: Vec<(String, SqlType)>,
     counts: BTreeMap<i32, u64>,
     rewrite: AtomicBool,
+    /// Threads that plans may use.
+    degree: AtomicU16,
     /// Compare rows without regard to case.
     pub fold_case: bool,
 }
@@ -81,6 +84,10 @@ impl CompileContext for Cx<'_> {
     fn variable(&self, name: &str) -> Option<(usize, SqlType)> {
         let at = self.facts.0.variables.iter().position(|(n, _)| n.eq_ignore_ascii_case(name))?;
         Some((at, self.facts.0.variables[at].1))
+    }
+    fn parallelism(&self) -> Parallelism {
+        // However little a plan costs: small tables are what most tests have.
+        Parallelism { degree_max: self.facts.0.degree.load(Ordering::Relaxed), degree_limit: 4, cost_threshold: -1.0 }
     }
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         self.facts.0.counts.get(&table.id.0).copied()
@@ -139,6 +146,7 @@ impl Db {
             variables: Vec::new(),
             counts: BTreeMap::new(),
             rewrite: AtomicBool::new(true),
+            degree: AtomicU16::new(1),
             fold_case: false,
         }
     }
@@ -207,11 +215,12 @@ impl Db {
         result
     }
 
-    /// Rows of a query as text, sorted unless it has an ORDER BY; the same with and without rewrites.
+    /// Rows of a query as text, sorted unless it has an ORDER BY; the same with and without rewrites, and divided.
     pub(super) fn query(&mut self, sql: &str) -> Vec<String> {
         let mut results = Vec::new();
-        for rewrite in [true, false] {
+        for (rewrite, degree) in [(true, 1), (false, 1), (true, 3)] {
             self.rewrite.store(rewrite, Ordering::Relaxed);
+            self.degree.store(degree, Ordering::Relaxed);
             let compiled = self.compile(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
             let text = explain(&compiled.node, &|_| "t".into());
             let rows = self.host.run(&compiled.node).unwrap_or_else(|e| panic!("{sql}: {e}\n{text}")).0;
@@ -231,8 +240,10 @@ impl Db {
             }
             results.push((rows, text));
         }
-        self.rewrite.store(true, Ordering::Relaxed);
-        assert_eq!(results[0].0, results[1].0, "{sql}\nrewritten:\n{}\nas written:\n{}", results[0].1, results[1].1);
+        self.degree.store(1, Ordering::Relaxed);
+        for (other, how) in [(1, "as written"), (2, "divided")] {
+            assert_eq!(results[0].0, results[other].0, "{sql}\nrewritten:\n{}\n{how}:\n{}", results[0].1, results[other].1);
+        }
         results.swap_remove(0).0
     }
 

@@ -258,6 +258,7 @@ fn moved_image(page: &PageBytes, id: PageId) -> Result<Box<PageBytes>, StorageEr
         creator: header::creator(page),
     }))?;
     draw(PageOp::SetPrefix(view.prefix()))?;
+    draw(PageOp::SetDictionary(view.dictionary()))?;
     for slot in 0..view.len() {
         draw(PageOp::SlotInsert { slot: u16::try_from(slot).expect("slots are few"), bytes: view.bytes(slot) })?;
     }

@@ -1,14 +1,17 @@
-//! A full leaf without what nobody needs: tags of writers whom everybody sees, and ghosts of theirs.
+//! A full leaf without what nobody needs: tags of writers whom everybody sees, and ghosts of theirs; and, in a tree that packs
+//! its leaves, with what its rows have in common stored once.
 //!
 //! It is tried before every split and done when it frees an eighth of the page, so that updates in place do not split
 //! for ever and a leaf is not rewritten for the sake of a few bytes.
 //!
 //! Invariants: 1. no view, present or to come, reads another row from the new bytes than from the old. 2. Ghosts with
-//! large parts stay: their parts must be freed with them, which the cleaner does. 3. A ghost that is locked stays. No latches: the caller's leaf.
+//! large parts stay: their parts must be freed with them, which the cleaner does. 3. A ghost that is locked stays. 4. A leaf is
+//! packed whatever its rows' writers became: tags and ghosts stay as they are. No latches: the caller's leaf.
 
 use super::Settler;
 use crate::ids::TxnId;
 use crate::page::header::{self, HEADER_BYTES};
+use crate::page::packing::Packer;
 use crate::page::slotted::SLOT_BYTES;
 use crate::page::{Entry, Format, PAGE_BYTES, PageBytes, PageOp, PageType, Slotted, op};
 use crate::versions::version::Version;
@@ -85,11 +88,39 @@ fn cleaned(page: &PageBytes, settler: &dyn Settler, gain_bytes_min: usize, mut f
     if gain < gain_bytes_min {
         return None;
     }
-    Some(rebuilt(page, if creator_settled { TxnId(0) } else { TxnId(creator) }, &encoded))
+    Some(rebuilt(page, if creator_settled { TxnId(0) } else { TxnId(creator) }, leaf.dictionary(), &encoded))
+}
+
+/// The leaf of a tree that packs its leaves, packed anew, if that frees enough.
+pub(super) fn packed(page: &PageBytes) -> Option<Box<PageBytes>> {
+    let leaf = Slotted(page);
+    let mut rows: Vec<Vec<u8>> = Vec::with_capacity(leaf.len());
+    for slot in 0..leaf.len() {
+        let mut whole = Vec::new();
+        // A row that cannot be made whole is damage; who reads it says so.
+        let row = leaf.row(slot, &mut whole).ok()?.payload.to_vec();
+        rows.push(row);
+    }
+    let packer = Packer::train(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let mut encoded: Vec<Vec<u8>> = Vec::with_capacity(leaf.len());
+    let mut packed = Vec::new();
+    for (slot, row) in rows.iter().enumerate() {
+        packed.clear();
+        let is_packed = packer.pack(row, &mut packed);
+        let mut bytes = Vec::new();
+        Entry { packed: is_packed, payload: if is_packed { &packed } else { row }, ..leaf.entry(slot) }.encode(&mut bytes);
+        encoded.push(bytes);
+    }
+    let before = leaf.dictionary().len() + (0..leaf.len()).map(|slot| leaf.place(slot).1).sum::<usize>();
+    let after = packer.dictionary().len() + encoded.iter().map(Vec::len).sum::<usize>();
+    if before < after + GAIN_BYTES_MIN {
+        return None;
+    }
+    Some(rebuilt(page, TxnId(header::creator_number(page)), packer.dictionary(), &encoded))
 }
 
 /// A leaf like `page` with other entries, which have its prefix.
-fn rebuilt(page: &PageBytes, creator: TxnId, entries: &[Vec<u8>]) -> Box<PageBytes> {
+fn rebuilt(page: &PageBytes, creator: TxnId, dictionary: &[u8], entries: &[Vec<u8>]) -> Box<PageBytes> {
     let id = header::page_id(page);
     let mut image: Box<PageBytes> = Box::new([0; PAGE_BYTES]);
     let mut apply = |operation: &PageOp<'_>| op::apply(&mut image, id, operation).expect("what was on the page fits it again");
@@ -104,6 +135,7 @@ fn rebuilt(page: &PageBytes, creator: TxnId, entries: &[Vec<u8>]) -> Box<PageByt
     apply(&PageOp::SetLeft(header::left(page)));
     apply(&PageOp::SetRight(header::right(page)));
     apply(&PageOp::SetPrefix(Slotted(page).prefix()));
+    apply(&PageOp::SetDictionary(dictionary));
     for (slot, bytes) in entries.iter().enumerate() {
         apply(&PageOp::SlotInsert { slot: u16::try_from(slot).expect("slots are fewer than 64 Ki"), bytes });
     }

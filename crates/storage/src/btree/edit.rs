@@ -31,6 +31,8 @@ pub(crate) struct RowEdit {
     pub(crate) tag: Option<VersionTag>,
     pub(crate) large: Vec<u8>,
     pub(crate) payload: Vec<u8>,
+    /// The payload is packed: it was copied from the very leaf that it goes back to.
+    pub(crate) packed: bool,
     /// A version record to push first; empty for none.
     pub(crate) record: Vec<u8>,
     /// The tag's pointer becomes the record pushed.
@@ -51,6 +53,7 @@ impl Default for RowEdit {
             tag: None,
             large: Vec::new(),
             payload: Vec::new(),
+            packed: false,
             record: Vec::new(),
             linked: false,
             record_at: 0,
@@ -66,6 +69,7 @@ impl RowEdit {
         self.kind = EditKind::Remove;
         self.ghost = false;
         self.tag = None;
+        self.packed = false;
         self.linked = false;
         self.record_at = 0;
         self.restores = 0;
@@ -75,7 +79,7 @@ impl RowEdit {
     }
 
     pub(super) fn entry<'a>(&'a self, suffix: &'a [u8]) -> Entry<'a> {
-        Entry { ghost: self.ghost, tag: self.tag, large_bytes: &self.large, suffix, payload: &self.payload }
+        Entry { ghost: self.ghost, packed: self.packed, tag: self.tag, large_bytes: &self.large, suffix, payload: &self.payload }
     }
 
     /// Whether the leaf takes it.

@@ -19,6 +19,7 @@ use crate::error::StorageError;
 use crate::ids::{PageId, TxnId};
 use crate::mini::{Handle, Mini};
 use crate::page::header::{self, HEADER_BYTES};
+use crate::page::packing::Packer;
 use crate::page::slotted::SLOT_BYTES;
 use crate::page::{Entry, Format, PAGE_BYTES, PageBytes, PageOp, PageType, Slotted, op};
 
@@ -51,40 +52,90 @@ pub(super) fn is_settled(page: &PageBytes, settler: &dyn Settler) -> bool {
     header::tagged_count(page) == 0 && header::ghost_count(page) == 0 && settler.seen_by_all(header::creator_number(page))
 }
 
-/// The entries of some nodes, one after the other, with whole keys.
-pub(super) fn entries_of<'a>(nodes: &[Slotted<'a>]) -> Vec<(Vec<u8>, Entry<'a>)> {
+/// The rows of some nodes whose entries are packed, as they were before: memory for [`entries_of`].
+pub(super) fn rows_of(nodes: &[Slotted<'_>]) -> Result<Vec<Vec<u8>>, StorageError> {
+    let mut rows = Vec::new();
+    for node in nodes.iter().filter(|node| !node.dictionary().is_empty()) {
+        for slot in (0..node.len()).filter(|slot| node.entry(*slot).packed) {
+            let mut whole = Vec::new();
+            node.row(slot, &mut whole)?;
+            rows.push(whole);
+        }
+    }
+    Ok(rows)
+}
+
+/// The entries of some nodes, one after the other, with whole keys and none packed; `rows` are what [`rows_of`] has of them.
+pub(super) fn entries_of<'a>(nodes: &[Slotted<'a>], rows: &'a [Vec<u8>]) -> Vec<(Vec<u8>, Entry<'a>)> {
     let mut entries = Vec::new();
+    let mut rows = rows.iter();
     for node in nodes {
         for slot in 0..node.len() {
             let mut key = Vec::new();
             node.key(slot, &mut key);
-            entries.push((key, node.entry(slot)));
+            let entry = node.entry(slot);
+            let mut whole = |entry: Entry<'a>| Entry { packed: false, payload: rows.next().expect("a row of each packed entry"), ..entry };
+            entries.push((key, if entry.packed { whole(entry) } else { entry }));
         }
     }
     entries
 }
 
-/// A node like `like`, on page `id`, with these entries; `None` if they take more than `bytes_max`.
+/// Entries of a node to be made, and what its page begins with.
+struct Parts {
+    dictionary: Vec<u8>,
+    entries: Vec<Vec<u8>>,
+}
+
+impl Parts {
+    fn bytes(&self) -> usize {
+        self.dictionary.len() + self.entries.iter().map(|one| one.len() + SLOT_BYTES).sum::<usize>()
+    }
+
+    fn plain(prefix_bytes: usize, entries: &[(Vec<u8>, Entry<'_>)]) -> Self {
+        let encoded = |(key, entry): &(Vec<u8>, Entry<'_>)| {
+            let mut bytes = Vec::new();
+            Entry { suffix: &key[prefix_bytes..], ..*entry }.encode(&mut bytes);
+            bytes
+        };
+        Self { dictionary: Vec::new(), entries: entries.iter().map(encoded).collect() }
+    }
+
+    fn packed(prefix_bytes: usize, entries: &[(Vec<u8>, Entry<'_>)]) -> Option<Self> {
+        let packer = Packer::train(&entries.iter().map(|(_, entry)| entry.payload).collect::<Vec<_>>())?;
+        let mut packed = Vec::new();
+        let mut encoded = |(key, entry): &(Vec<u8>, Entry<'_>)| {
+            packed.clear();
+            let is_packed = packer.pack(entry.payload, &mut packed);
+            let mut bytes = Vec::new();
+            let payload = if is_packed { &packed } else { entry.payload };
+            Entry { suffix: &key[prefix_bytes..], packed: is_packed, payload, ..*entry }.encode(&mut bytes);
+            bytes
+        };
+        let entries = entries.iter().map(&mut encoded).collect();
+        Some(Self { dictionary: packer.dictionary().to_vec(), entries })
+    }
+}
+
+/// A node like `like`, on page `id`, with these entries, packed if they do not fit otherwise and the tree packs its leaves; `None`
+/// if they take more than `bytes_max`.
 pub(super) fn image(
     like: &PageBytes,
     id: PageId,
     (left, right): (PageId, PageId),
     entries: &[(Vec<u8>, Entry<'_>)],
-    bytes_max: usize,
+    (bytes_max, packs): (usize, bool),
 ) -> Option<Box<PageBytes>> {
     let prefix = match entries {
         [] => &[],
         [(first, _), .., (last, _)] => &first[..common_bytes(first, last)],
         [(only, _)] => &only[..],
     };
-    let encoded = |(key, entry): &(Vec<u8>, Entry<'_>)| {
-        let mut bytes = Vec::new();
-        Entry { suffix: &key[prefix.len()..], ..*entry }.encode(&mut bytes);
-        bytes
-    };
-    let all: Vec<Vec<u8>> = entries.iter().map(encoded).collect();
-    let bytes: usize = prefix.len() + all.iter().map(|one| one.len() + SLOT_BYTES).sum::<usize>();
-    if bytes > bytes_max {
+    let mut parts = Parts::plain(prefix.len(), entries);
+    if prefix.len() + parts.bytes() > bytes_max && packs {
+        parts = Parts::packed(prefix.len(), entries)?;
+    }
+    if prefix.len() + parts.bytes() > bytes_max {
         return None;
     }
     let level = header::level(like);
@@ -101,7 +152,10 @@ pub(super) fn image(
     apply(&PageOp::SetLeft(left));
     apply(&PageOp::SetRight(right));
     apply(&PageOp::SetPrefix(prefix));
-    for (slot, bytes) in all.iter().enumerate() {
+    if !parts.dictionary.is_empty() {
+        apply(&PageOp::SetDictionary(&parts.dictionary));
+    }
+    for (slot, bytes) in parts.entries.iter().enumerate() {
         apply(&PageOp::SlotInsert { slot: u16::try_from(slot).expect("slots are fewer than 64 Ki"), bytes });
     }
     Some(made)
@@ -182,9 +236,12 @@ impl<'a> Tree<'a> {
         if !beside || !settled || limit.only_sparse && !(is_sparse(left_page) || is_sparse(right_page)) {
             return Ok(false);
         }
-        let entries = entries_of(&[Slotted(left_page), Slotted(right_page)]);
+        let nodes = [Slotted(left_page), Slotted(right_page)];
+        let rows = rows_of(&nodes)?;
+        let entries = entries_of(&nodes, &rows);
+        let packs = level == 0 && self.info.packs_leaves;
         let neighbours = (before_id, header::right(right_page));
-        let Some(merged) = image(right_page, right_id, neighbours, &entries, limit.bytes_max) else { return Ok(false) };
+        let Some(merged) = image(right_page, right_id, neighbours, &entries, (limit.bytes_max, packs)) else { return Ok(false) };
         let mut separator = Vec::new();
         let child = child_bytes(right_id);
         Entry { payload: &child, ..Slotted(mini.page(parent)).entry(slot) }.encode(&mut separator);
@@ -217,8 +274,10 @@ impl<'a> Tree<'a> {
         if !alone || !plain {
             return Ok(false);
         }
-        let entries = entries_of(&[Slotted(page)]);
-        let lower = image(page, self.info.root, (PageId::NONE, PageId::NONE), &entries, BODY_BYTES);
+        let rows = rows_of(&[Slotted(page)])?;
+        let entries = entries_of(&[Slotted(page)], &rows);
+        let packs = level == 0 && self.info.packs_leaves;
+        let lower = image(page, self.info.root, (PageId::NONE, PageId::NONE), &entries, (BODY_BYTES, packs));
         let Some(lower) = lower else { return Ok(false) };
         mini.apply(node, PageOp::Image { lz4: &PageOp::compress(&lower) })?;
         mini.free(self.info.unit, child_id)?;

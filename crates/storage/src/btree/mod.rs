@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   descend  from the root to a leaf, coupling latches        edit     what becomes of one entry
-//!   split    a full node becomes two                          compact  tags and ghosts nobody needs leave a full leaf
+//!   split    a full node becomes two                          compact  a full leaf loses tags, ghosts, what its rows share
 //!   node     children, separators, where to cut               append   whole leaves at the right end
 //!   tidy     a leaf put in order, an empty leaf unlinked     merge    sparse nodes put together, roots made lower
 //! ```
@@ -165,12 +165,23 @@ impl<'a> Tree<'a> {
             if let Some(image) = compact::compacted(mini.page(leaf), settler) {
                 mini.apply(leaf, PageOp::Image { lz4: &PageOp::compress(&image) })?;
             }
-            let found = Slotted(mini.page(leaf)).search(key);
+            let mut found = Slotted(mini.page(leaf)).search(key);
             edit.clear();
-            let decision = editor.decide(mini.page(leaf), found, edit)?;
+            let mut decision = editor.decide(mini.page(leaf), found, edit)?;
             if let Decision::Leave(_) = decision {
                 mini.commit()?;
                 return Ok(decision);
+            }
+            let (Ok(slot) | Err(slot)) = found;
+            if self.info.packs_leaves
+                && !edit.fits(mini.page(leaf), slot, key)
+                && let Some(image) = compact::packed(mini.page(leaf))
+            {
+                mini.apply(leaf, PageOp::Image { lz4: &PageOp::compress(&image) })?;
+                // What was decided may rest on how the row lay.
+                found = Slotted(mini.page(leaf)).search(key);
+                edit.clear();
+                decision = editor.decide(mini.page(leaf), found, edit)?;
             }
             let (Ok(slot) | Err(slot)) = found;
             let id = mini.id(leaf);

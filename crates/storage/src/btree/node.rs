@@ -130,8 +130,14 @@ impl<'a> Draft<'a> {
         sums
     }
 
+    /// Whether one of a piece's entries is packed.
+    pub(super) fn is_packed(&self, from: usize, to: usize) -> bool {
+        !self.node.dictionary().is_empty() && (from..to).any(|index| self.entry(index).packed)
+    }
+
     fn piece_fits(&self, sums: &[usize], from: usize, to: usize) -> bool {
-        let whole = sums[to] - sums[from];
+        let dictionary = if self.is_packed(from, to) { self.node.dictionary().len() } else { 0 };
+        let whole = sums[to] - sums[from] + dictionary;
         // Without a common prefix is the usual case of pieces that fit, and costs no look at the keys.
         whole <= BODY_BYTES || whole - (to - from - 1) * self.prefix_bytes(from, to) <= BODY_BYTES
     }

@@ -12,7 +12,7 @@
 //! mini-transaction. 2. Leaves whose rows are not all settled stay as they are: untagged rows take their writer from the page.
 //! Latches: path, before, left, right, then maps by the allocator. Failure: `FileFull` and `LogFull` before any change.
 
-use super::merge::{BODY_BYTES, Limit, entries_of, image, is_settled};
+use super::merge::{BODY_BYTES, Limit, entries_of, image, is_settled, rows_of};
 use super::node::{child_at, child_bytes, separator, slot_for};
 use super::{Settler, Tree};
 use crate::error::StorageError;
@@ -89,10 +89,14 @@ impl<'a> Tree<'a> {
         if !is_settled(&left_copy, settler) || !is_settled(&right_copy, settler) {
             return Ok(());
         }
-        let entries = entries_of(&[Slotted(&left_copy), Slotted(&right_copy)]);
+        let nodes = [Slotted(&left_copy), Slotted(&right_copy)];
+        let rows = rows_of(&nodes)?;
+        let entries = entries_of(&nodes, &rows);
+        let packs = self.info.packs_leaves;
         let left_count = Slotted(&left_copy).len();
         // Cuts that leave something on the left; the more is taken the less fits, so the least cut that fits is sought.
-        let fits = |cut: usize| image(&right_copy, right_id, (left_id, header::right(&right_copy)), &entries[cut..], bytes_max).is_some();
+        let fits =
+            |cut: usize| image(&right_copy, right_id, (left_id, header::right(&right_copy)), &entries[cut..], (bytes_max, packs)).is_some();
         let (mut low, mut high) = (1, left_count);
         while low < high {
             let middle = usize::midpoint(low, high);
@@ -101,6 +105,10 @@ impl<'a> Tree<'a> {
         let cut = low;
         let moved: usize = (cut..left_count).map(|slot| Slotted(&left_copy).bytes(slot).len()).sum();
         if cut >= left_count || moved < MOVED_BYTES_MIN {
+            return Ok(());
+        }
+        // A part of packed rows is packed anew, and might share less.
+        if packs && image(&left_copy, left_id, (left_id, right_id), &entries[..cut], (BODY_BYTES, packs)).is_none() {
             return Ok(());
         }
         let view = Slotted(mini.page(pair.parent));
@@ -112,8 +120,8 @@ impl<'a> Tree<'a> {
         let new = mini.allocate(self.info.unit, leaf_format(&left_copy))?;
         let new_id = mini.id(new);
         let before_id = header::left(&left_copy);
-        let left_image = image(&left_copy, new_id, (before_id, right_id), &entries[..cut], BODY_BYTES);
-        let right_image = image(&right_copy, right_id, (new_id, header::right(&right_copy)), &entries[cut..], bytes_max);
+        let left_image = image(&left_copy, new_id, (before_id, right_id), &entries[..cut], (BODY_BYTES, packs));
+        let right_image = image(&right_copy, right_id, (new_id, header::right(&right_copy)), &entries[cut..], (bytes_max, packs));
         let (Some(left_image), Some(right_image)) = (left_image, right_image) else {
             return Err(StorageError::Bug("a part of a leaf does not fit one".into()));
         };

@@ -10,8 +10,8 @@
 //!
 //! Invariants: 1. after commit every key is found by descent, and each level is linked left to right. 2. A new leaf keeps
 //! the creator of the page it came from, since untagged rows move with it; a leaf that starts with the writer's new row
-//! alone has the writer as creator, so the row needs no tag. 3. Nothing is changed before all pages that take part are
-//! latched and allocated (`mini`'s reservation covers the log).
+//! alone has the writer as creator, so the row needs no tag; and a piece with packed entries takes the dictionary along.
+//! 3. Nothing is changed before all pages that take part are latched and allocated (`mini`'s reservation covers the log).
 //! Latches: the whole path exclusively, then the right neighbour, then maps by the allocator. Failure: `FileFull` and
 //! `LogFull` before any change.
 
@@ -138,6 +138,7 @@ impl<'a> Tree<'a> {
         let edit = RowEdit {
             kind,
             ghost: entry.ghost,
+            packed: entry.packed,
             tag: entry.tag,
             large: entry.large_bytes.to_vec(),
             payload: entry.payload.to_vec(),
@@ -157,6 +158,10 @@ impl<'a> Tree<'a> {
         if stays && draft.replaces {
             // Out with the old first: with the new prefix both might not fit.
             mini.apply(node, PageOp::SlotRemove { slot: number(draft.at) })?;
+        }
+        if !draft.is_packed(0, cut) && !Slotted(mini.page(node)).dictionary().is_empty() {
+            // Nothing that stays needs it, and the new entry may need its room.
+            mini.apply(node, PageOp::SetDictionary(&[]))?;
         }
         let prefix_bytes = draft.prefix_bytes(0, cut);
         let present = Slotted(mini.page(node)).prefix().len();
@@ -212,6 +217,7 @@ impl<'a> Tree<'a> {
         let id = mini.id(page);
         let prefix_bytes = draft.prefix_bytes(range.start, range.end);
         let prefix = draft.whole_key(range.start)[..prefix_bytes].to_vec();
+        let dictionary = if draft.is_packed(range.start, range.end) { draft.node.dictionary() } else { &[] };
         let mut entries = Vec::with_capacity(range.len());
         for index in range {
             let key = draft.whole_key(index);
@@ -220,14 +226,14 @@ impl<'a> Tree<'a> {
             entries.push(bytes);
         }
         if entries.len() <= LOGGED_ENTRIES_MAX {
-            return page_ops(siblings, &prefix, &entries, &mut |operation| mini.apply(page, operation));
+            return page_ops(siblings, (&prefix, dictionary), &entries, &mut |operation| mini.apply(page, operation));
         }
         let mut image: Box<PageBytes> = Box::new([0; PAGE_BYTES]);
         let mut draw = |operation: PageOp<'_>| {
             op::apply(&mut image, id, &operation).map_err(|error| StorageError::Bug(format!("piece of a split: {error:?}")))
         };
         draw(PageOp::Format(format))?;
-        page_ops(siblings, &prefix, &entries, &mut draw)?;
+        page_ops(siblings, (&prefix, dictionary), &entries, &mut draw)?;
         mini.apply(page, PageOp::Image { lz4: &PageOp::compress(&image) })
     }
 }
@@ -244,7 +250,7 @@ fn separator_at(draft: &Draft<'_>, cut: usize) -> Vec<u8> {
 /// The operations that fill a formatted node.
 fn page_ops(
     (left, right): (PageId, PageId),
-    prefix: &[u8],
+    (prefix, dictionary): (&[u8], &[u8]),
     entries: &[Vec<u8>],
     apply: &mut dyn FnMut(PageOp<'_>) -> Result<(), StorageError>,
 ) -> Result<(), StorageError> {
@@ -256,6 +262,9 @@ fn page_ops(
     }
     if !prefix.is_empty() {
         apply(PageOp::SetPrefix(prefix))?;
+    }
+    if !dictionary.is_empty() {
+        apply(PageOp::SetDictionary(dictionary))?;
     }
     for (slot, bytes) in entries.iter().enumerate() {
         apply(PageOp::SlotInsert { slot: u16::try_from(slot).expect("slots are fewer than 64 Ki"), bytes })?;

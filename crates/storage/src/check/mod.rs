@@ -33,8 +33,10 @@ use std::collections::BTreeMap;
 pub enum FindingKind {
     /// The page cannot be read: device error or checksum.
     Unreadable,
-    /// The page breaks one of P1 to P9.
+    /// The page breaks one of P1 to P10.
     Page,
+    /// A packed row cannot be made whole.
+    Row,
     /// The page is not what its place in the tree asks for: type, tree, object, level.
     Header,
     /// A key is below the separator above.

@@ -143,6 +143,7 @@ fn check_rows(database: &Database, info: &TreeInfo, page: &PageBytes, reached: &
     let view = Slotted(page);
     let id = header::page_id(page);
     let creator = header::creator_number(page);
+    crate::page::verify::unpack_all(page, &mut |slot, detail| findings.add(FindingKind::Row, Some(info.id), id, Some(slot), detail));
     for slot in 0..view.len() {
         let entry = view.entry(slot);
         let version = Version::of(&entry, creator);

@@ -49,11 +49,12 @@ fn header_lines(page: &PageBytes, lines: &mut Vec<String>) {
     ));
     lines.push(format!("m_prevPage = {}  m_nextPage = {}", shown(header::left(page)), shown(header::right(page))));
     lines.push(format!(
-        "m_slotCnt = {}  m_freeData = {}  garbage = {}  prefix = {}  tagged = {}  ghosts = {}",
+        "m_slotCnt = {}  m_freeData = {}  garbage = {}  prefix = {}  dictionary = {}  tagged = {}  ghosts = {}",
         header::slot_count(page),
         header::free_begin(page),
         header::garbage_bytes(page),
         header::prefix_bytes(page),
+        header::dictionary_bytes(page),
         header::tagged_count(page),
         header::ghost_count(page)
     ));
@@ -66,7 +67,7 @@ fn entry_lines(slot: usize, place: (usize, usize), key: &[u8], entry: &Entry<'_>
     if entry.large_count() > 0 {
         lines.push(format!("  large parts {}", entry.large_count()));
     }
-    lines.push(format!("  payload {}", hex(entry.payload)));
+    lines.push(format!("  {} {}", if entry.packed { "packed " } else { "payload" }, hex(entry.payload)));
 }
 
 /// The lines of a page that stands at `id`.

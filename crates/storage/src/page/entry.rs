@@ -6,7 +6,7 @@
 //! ```
 //! A row of Votes (4-byte key, 25-byte row) takes 3 + 4 + 25 bytes and an 8-byte slot: 40.
 //!
-//! 1. Only the three flags exist; others are refused ([`Entry::parse`]).
+//! 1. Only the four flags exist; others are refused ([`Entry::parse`]).
 //! 2. Lengths stay within the entry; the payload is what remains ([`Entry::parse`]).
 //!
 //! The payload of a leaf is the row, of an inner node the child; this module does not look into it.
@@ -19,6 +19,8 @@ pub const GHOST: u8 = 1;
 pub const TAGGED: u8 = 2;
 /// References to large parts are present.
 pub const LARGE: u8 = 4;
+/// The payload is packed: the page's dictionary makes it whole.
+pub const PACKED: u8 = 8;
 
 /// Bytes before the optional parts.
 pub const FIXED_BYTES: usize = 3;
@@ -41,6 +43,8 @@ pub struct VersionTag {
 pub struct Entry<'a> {
     /// Whether it is a ghost.
     pub ghost: bool,
+    /// Whether the payload is packed, and nothing without its page's dictionary.
+    pub packed: bool,
     /// Its version tag.
     pub tag: Option<VersionTag>,
     /// References to its large parts, one after the other.
@@ -66,7 +70,7 @@ fn word(bytes: &[u8]) -> u64 {
 impl<'a> Entry<'a> {
     /// An entry of a key suffix and a payload, nothing more.
     pub const fn plain(suffix: &'a [u8], payload: &'a [u8]) -> Self {
-        Self { ghost: false, tag: None, large_bytes: &[], suffix, payload }
+        Self { ghost: false, packed: false, tag: None, large_bytes: &[], suffix, payload }
     }
 
     /// Reads the parts; the bytes may be hostile.
@@ -75,7 +79,7 @@ impl<'a> Entry<'a> {
         let (fixed, mut rest) = split(bytes, FIXED_BYTES, "entry shorter than its fixed part")?;
         let flags = fixed[0];
         let suffix_bytes = usize::from(u16::from_le_bytes([fixed[1], fixed[2]]));
-        if flags & !(GHOST | TAGGED | LARGE) != 0 {
+        if flags & !(GHOST | TAGGED | LARGE | PACKED) != 0 {
             return Err(Malformed("unknown entry flag"));
         }
         let mut tag = None;
@@ -94,7 +98,7 @@ impl<'a> Entry<'a> {
             }
         }
         let (suffix, payload) = split(rest, suffix_bytes, "entry shorter than its key")?;
-        Ok(Self { ghost: flags & GHOST != 0, tag, large_bytes: large, suffix, payload })
+        Ok(Self { ghost: flags & GHOST != 0, packed: flags & PACKED != 0, tag, large_bytes: large, suffix, payload })
     }
 
     /// Number of large parts.
@@ -117,7 +121,8 @@ impl<'a> Entry<'a> {
     /// Appends the entry's bytes. The caller keeps keys and rows within a page, so lengths fit their fields.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
-        out.push(flag(self.ghost, GHOST) | flag(self.tag.is_some(), TAGGED) | flag(!self.large_bytes.is_empty(), LARGE));
+        let large = flag(!self.large_bytes.is_empty(), LARGE);
+        out.push(flag(self.ghost, GHOST) | flag(self.packed, PACKED) | flag(self.tag.is_some(), TAGGED) | large);
         out.extend_from_slice(&u16::try_from(self.suffix.len()).expect("a key fits in a page").to_le_bytes());
         if let Some(tag) = self.tag {
             out.extend_from_slice(&tag.txn.0.to_le_bytes());
@@ -158,9 +163,10 @@ mod tests {
     #[test]
     fn every_combination_reads_back() {
         let refs: Vec<u8> = (0..32).collect();
-        for case in 0..16_u8 {
+        for case in 0..32_u8 {
             let entry = Entry {
                 ghost: case & 1 != 0,
+                packed: case & 16 != 0,
                 tag: (case & 2 != 0).then_some(VersionTag { txn: TxnId(5), version: 9 }),
                 large_bytes: if case & 4 != 0 { &refs } else { &[] },
                 suffix: if case & 8 != 0 { b"key" } else { b"" },
@@ -177,7 +183,7 @@ mod tests {
     fn hostile_bytes_are_refused() {
         for (bytes, why) in [
             (&b"\0\0"[..], "entry shorter than its fixed part"),
-            (&b"\x08\0\0"[..], "unknown entry flag"),
+            (&b"\x10\0\0"[..], "unknown entry flag"),
             (&b"\x02\0\0\0\0"[..], "entry shorter than its version tag"),
             (&b"\x04\0\0\xff\xff"[..], "entry shorter than its large parts"),
             (&b"\x04\0\0\0\0"[..], "large parts announced, none there"),

@@ -122,9 +122,10 @@ const LEFT_FILE: usize = 64;
 const RIGHT_FILE: usize = 66;
 const TAGGED: usize = 68;
 const GHOSTS: usize = 70;
+const DICTIONARY: usize = 72;
 
 /// First reserved byte at the header's end; zero up to [`HEADER_BYTES`].
-pub const RESERVED_BEGIN: usize = 72;
+pub const RESERVED_BEGIN: usize = 74;
 
 /// The header's fields, in order of offset.
 pub const FIELDS: &[Field] = &[
@@ -151,6 +152,7 @@ pub const FIELDS: &[Field] = &[
     field("right_file", RIGHT_FILE, 2, "right sibling's file, 0 is none"),
     field("tagged_count", TAGGED, 2, "entries with a version tag"),
     field("ghost_count", GHOSTS, 2, "entries marked as ghosts"),
+    field("dictionary_bytes", DICTIONARY, 2, "length of the dictionary of a packed leaf, right after the prefix"),
     field("reserved", RESERVED_BEGIN, HEADER_BYTES - RESERVED_BEGIN, "zero"),
 ];
 
@@ -226,6 +228,8 @@ fields! {
     tagged_count set_tagged_count u16 = TAGGED;
     /// Entries marked as ghosts.
     ghost_count set_ghost_count u16 = GHOSTS;
+    /// Length of the dictionary.
+    dictionary_bytes set_dictionary_bytes u16 = DICTIONARY;
 }
 
 /// The page's own name.

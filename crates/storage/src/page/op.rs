@@ -95,6 +95,8 @@ pub enum PageOp<'a> {
     SetRight(PageId),
     /// Set the common key prefix; every entry's suffix is encoded anew.
     SetPrefix(&'a [u8]),
+    /// Set the dictionary of a leaf that has no packed entry.
+    SetDictionary(&'a [u8]),
     /// Set the creator.
     SetCreator(TxnId),
     /// Set the flags.
@@ -152,6 +154,7 @@ pub fn apply(page: &mut PageBytes, id: PageId, op: &PageOp<'_>) -> Result<(), Pa
         PageOp::SlotPatch { slot, at, bytes } => slotted::patch(slots_of(page)?, usize::from(slot), usize::from(at), bytes)?,
         PageOp::Truncate { from_slot } => slotted::truncate(slots_of(page)?, usize::from(from_slot))?,
         PageOp::SetPrefix(prefix) => slotted::set_prefix(slots_of(page)?, prefix)?,
+        PageOp::SetDictionary(dictionary) => slotted::set_dictionary(slots_of(page)?, dictionary)?,
         PageOp::SetLeft(left) => {
             header::set_left_file(page, left.file);
             header::set_left_page(page, left.page);
@@ -257,6 +260,7 @@ const SET_FLAGS: u8 = 12;
 const MAP_BITS: u8 = 13;
 const RAW_PATCH: u8 = 14;
 const PACKED: u8 = 15;
+const SET_DICTIONARY: u8 = 16;
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     // A page's worth at most; LZ4 of an incompressible page is longer than the page, hence not 8,192 but u16.
@@ -298,6 +302,7 @@ impl<'a> PageOp<'a> {
             Self::SetLeft(id) => encode_page_id(out, SET_LEFT, id),
             Self::SetRight(id) => encode_page_id(out, SET_RIGHT, id),
             Self::SetPrefix(prefix) => encode_sized(out, SET_PREFIX, &[], prefix),
+            Self::SetDictionary(dictionary) => encode_sized(out, SET_DICTIONARY, &[], dictionary),
             Self::SetCreator(txn) => {
                 out.push(SET_CREATOR);
                 out.extend_from_slice(&txn.0.to_le_bytes());
@@ -342,6 +347,7 @@ impl<'a> PageOp<'a> {
             SET_LEFT => Self::SetLeft(from.page_id()?),
             SET_RIGHT => Self::SetRight(from.page_id()?),
             SET_PREFIX => Self::SetPrefix(from.sized()?),
+            SET_DICTIONARY => Self::SetDictionary(from.sized()?),
             SET_CREATOR => Self::SetCreator(TxnId(from.u64()?)),
             SET_FLAGS => Self::SetFlags(from.u16()?),
             MAP_BITS => Self::MapBits { first: from.u32()?, count: from.u32()?, value: from.u8()?, width: from.u8()? },

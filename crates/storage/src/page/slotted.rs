@@ -1,12 +1,12 @@
 //! Slots and entries of a page: reading them, finding a key, and the changes from which operations are made.
 //!
 //! ```text
-//! | header 96 | prefix | entries, growing up ... free_begin|   free   |slot n-1 ... slot 1|slot 0|
+//! | header 96 | prefix | dictionary | entries, growing up ... free_begin|   free   |slot n-1 ... slot 1|slot 0|
 //!                                                                      slot = offset u16, length u16, head u32
 //! ```
 //!
-//! 1. Entries lie between the prefix and `free_begin`, slots between the free bytes and the page's end; they never
-//!    meet ([`insert`] refuses, `verify` reports).
+//! 1. Entries lie between the dictionary, which most pages have not, and `free_begin`, slots between the free bytes and the
+//!    page's end; they never meet ([`insert`] refuses, `verify` reports).
 //! 2. `garbage_bytes` is what lies below `free_begin` and belongs to no entry ([`remove`], [`replace`], [`compact`]).
 //! 3. A slot's head is that of its entry's suffix ([`entry::head`]); the header's counts of tagged entries and
 //!    ghosts are those of the entries ([`count_in`], [`count_out`]).
@@ -16,8 +16,11 @@
 //! Only [`super::op::apply`] calls the changing functions: what they do is thereby logged. A change that fails has
 //! changed nothing.
 
+use super::checksum::damage;
+use super::dictionary::{self, Dictionary};
 use super::entry::{self, Entry, Malformed};
 use super::header::{self, HEADER_BYTES, PAGE_BYTES, PageBytes};
+use crate::error::StorageError;
 
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 8;
@@ -71,6 +74,33 @@ impl<'a> Slotted<'a> {
     #[inline]
     pub fn prefix(self) -> &'a [u8] {
         &self.0[HEADER_BYTES..HEADER_BYTES + usize::from(header::prefix_bytes(self.0))]
+    }
+
+    /// What its packed entries have in common; none on most pages.
+    #[inline]
+    pub(crate) fn dictionary(self) -> &'a [u8] {
+        let at = HEADER_BYTES + usize::from(header::prefix_bytes(self.0));
+        &self.0[at..at + usize::from(header::dictionary_bytes(self.0))]
+    }
+
+    /// `slot`'s entry with its payload as it was before it was packed, for which `whole` gives the memory.
+    pub(crate) fn row<'b>(self, slot: usize, whole: &'b mut Vec<u8>) -> Result<Entry<'b>, StorageError>
+    where
+        'a: 'b,
+    {
+        let entry = self.entry(slot);
+        if !entry.packed {
+            return Ok(entry);
+        }
+        whole.clear();
+        self.unpack(entry.payload, slot, whole)?;
+        Ok(Entry { packed: false, payload: whole, ..entry })
+    }
+
+    /// Appends the row that the packed `payload` of `slot` was.
+    pub(crate) fn unpack(self, payload: &[u8], slot: usize, whole: &mut Vec<u8>) -> Result<(), StorageError> {
+        let outcome = Dictionary::new(self.dictionary()).unpack(payload, whole);
+        outcome.map_err(|why| damage(header::page_id(self.0), format!("P10: slot {slot}: {}", why.0)))
     }
 
     /// Where the bytes of `slot`'s entry lie.
@@ -200,9 +230,18 @@ fn place(page: &mut PageBytes, bytes: &[u8], slot_bytes: usize) -> usize {
     offset
 }
 
+/// The head of an entry that is to lie on the page.
+fn head_of(page: &PageBytes, bytes: &[u8]) -> Result<u32, SlotError> {
+    let entry = Entry::parse(bytes)?;
+    if entry.packed && Slotted(page).dictionary().is_empty() {
+        return Err(SlotError::Malformed("a packed entry for a page without a dictionary"));
+    }
+    Ok(entry::head(entry.suffix))
+}
+
 /// Inserts an entry as slot `slot`; those from there on move by one.
 pub(super) fn insert(page: &mut PageBytes, slot: usize, bytes: &[u8]) -> Result<(), SlotError> {
-    let head = entry::head(Entry::parse(bytes)?.suffix);
+    let head = head_of(page, bytes)?;
     let view = Slotted(page);
     let count = view.len();
     if slot > count {
@@ -222,7 +261,7 @@ pub(super) fn insert(page: &mut PageBytes, slot: usize, bytes: &[u8]) -> Result<
 
 /// Replaces `slot`'s entry, in place if the new one is not longer.
 pub(super) fn replace(page: &mut PageBytes, slot: usize, bytes: &[u8]) -> Result<(), SlotError> {
-    let head = entry::head(Entry::parse(bytes)?.suffix);
+    let head = head_of(page, bytes)?;
     let view = Slotted(page);
     if slot >= view.len() {
         return Err(SlotError::NoSlot);
@@ -329,11 +368,35 @@ pub(super) fn set_prefix(page: &mut PageBytes, prefix: &[u8]) -> Result<(), Slot
         total += bytes.len() + SLOT_BYTES;
         entries.push((entry::head(suffix), bytes));
     }
-    if total > PAGE_BYTES - HEADER_BYTES {
+    let dictionary = old.dictionary().to_vec();
+    if total + dictionary.len() > PAGE_BYTES - HEADER_BYTES {
         return Err(SlotError::NoRoom);
     }
     page[HEADER_BYTES..HEADER_BYTES + prefix.len()].copy_from_slice(prefix);
     header::set_prefix_bytes(page, in_page(prefix.len()));
+    put_dictionary(page, &dictionary);
+    lay_out(page, entries.iter().map(|(head, bytes)| (*head, bytes.as_slice())));
+    Ok(())
+}
+
+fn put_dictionary(page: &mut PageBytes, dictionary: &[u8]) {
+    let at = HEADER_BYTES + usize::from(header::prefix_bytes(page));
+    page[at..at + dictionary.len()].copy_from_slice(dictionary);
+    header::set_dictionary_bytes(page, in_page(dictionary.len()));
+}
+
+/// Gives a page without packed entries another dictionary.
+pub(super) fn set_dictionary(page: &mut PageBytes, dictionary: &[u8]) -> Result<(), SlotError> {
+    dictionary::check(dictionary)?;
+    let old = Slotted(page);
+    if (0..old.len()).any(|slot| old.entry(slot).packed) {
+        return Err(SlotError::Malformed("packed entries lose their dictionary"));
+    }
+    if old.dictionary().len() + old.free_bytes() < dictionary.len() {
+        return Err(SlotError::NoRoom);
+    }
+    let entries: Vec<(u32, Vec<u8>)> = (0..old.len()).map(|slot| (old.head(slot), old.bytes(slot).to_vec())).collect();
+    put_dictionary(page, dictionary);
     lay_out(page, entries.iter().map(|(head, bytes)| (*head, bytes.as_slice())));
     Ok(())
 }
@@ -346,7 +409,7 @@ pub(super) fn compact(page: &mut PageBytes) {
 }
 
 fn lay_out<'a>(page: &mut PageBytes, entries: impl Iterator<Item = (u32, &'a [u8])>) {
-    let mut offset = HEADER_BYTES + usize::from(header::prefix_bytes(page));
+    let mut offset = HEADER_BYTES + usize::from(header::prefix_bytes(page)) + usize::from(header::dictionary_bytes(page));
     for (slot, (head, bytes)) in entries.enumerate() {
         page[offset..offset + bytes.len()].copy_from_slice(bytes);
         let kept = if bytes.is_empty() { HEADER_BYTES } else { offset };

@@ -185,7 +185,7 @@ fn each_violation_is_reported() {
         apply(&mut page, ID, &PageOp::SlotInsert { slot: slot as u16, bytes: &bytes_of(&Entry::plain(key, b"row")) }).expect("fits");
     }
     let swap = |page: &mut PageBytes| (0..8).for_each(|i| page.swap(PAGE_BYTES - 16 + i, PAGE_BYTES - 8 + i));
-    let cases: [(&str, &dyn Fn(&mut PageBytes)); 9] = [
+    let cases: [(&str, &dyn Fn(&mut PageBytes)); 11] = [
         ("P1", &|p| p[5] = 99),
         ("P2", &|p| p[8] ^= 1),
         ("P3", &|p| p[80] = 1),
@@ -195,6 +195,9 @@ fn each_violation_is_reported() {
         ("P7", &|p| p[PAGE_BYTES - 4] ^= 1),
         ("P8", &swap),
         ("P9", &|p| header::set_ghost_count(p, 1)),
+        ("P10", &|p| header::set_dictionary_bytes(p, 3)),
+        // The first entry: packed, and nothing to make it whole with.
+        ("P10", &|p| p[96] |= super::entry::PACKED),
     ];
     for (invariant, break_it) in cases {
         let mut broken = page;
@@ -203,4 +206,36 @@ fn each_violation_is_reported() {
         verify::verify(&broken, ID, &mut |v| found.push(v.invariant));
         assert!(found.contains(&invariant), "{invariant}: {found:?}");
     }
+}
+
+/// Two prefixes, the second empty, and a symbol.
+const DICTIONARY: &[u8] = b"\x02\0\x01\0\x02\0\x02\0\x07\0beoften";
+
+#[test]
+fn a_dictionary_moves_with_the_prefix_and_stays_while_a_row_needs_it() {
+    let mut page = leaf();
+    let packed = |suffix: &[u8]| bytes_of(&Entry { packed: true, ..Entry::plain(suffix, b"\x02\x13gin\x07") });
+    let (first, second) = (packed(b"key1"), bytes_of(&Entry::plain(b"key2", b"as it is")));
+    let insert_first = PageOp::SlotInsert { slot: 0, bytes: &first };
+    assert!(apply_both_ways(&mut page, &insert_first).is_err(), "there is no dictionary");
+    assert!(apply_both_ways(&mut page, &PageOp::SetDictionary(&DICTIONARY[..9])).is_err(), "it is none");
+    apply_both_ways(&mut page, &PageOp::SetDictionary(DICTIONARY)).expect("an empty leaf takes it");
+    apply_both_ways(&mut page, &insert_first).expect("it fits");
+    apply_both_ways(&mut page, &PageOp::SlotInsert { slot: 1, bytes: &second }).expect("it fits");
+    assert!(apply_both_ways(&mut page, &PageOp::SetDictionary(&[])).is_err(), "a row needs it");
+    for prefix in [&b"key"[..], b"k", b"", b"key"] {
+        apply_both_ways(&mut page, &PageOp::SetPrefix(prefix)).expect("it fits");
+        verify::verify(&page, ID, &mut |violation| panic!("{violation:?}"));
+        let view = Slotted(&page);
+        assert_eq!((view.prefix(), view.dictionary()), (prefix, DICTIONARY));
+        let mut whole = Vec::new();
+        let row = view.row(0, &mut whole).expect("it can be made whole");
+        // "be" and "gin"; the empty prefix and one byte.
+        assert_eq!((row.packed, row.payload), (false, &b"\x02\x15begin\x07"[..]));
+        assert_eq!(view.row(1, &mut Vec::new()).map(|row| row.payload.to_vec()).expect("it is"), b"as it is");
+    }
+    apply_both_ways(&mut page, &PageOp::SlotRemove { slot: 0 }).expect("it is there");
+    apply_both_ways(&mut page, &PageOp::SetDictionary(&[])).expect("nothing needs it");
+    verify::verify(&page, ID, &mut |violation| panic!("{violation:?}"));
+    assert_eq!(Slotted(&page).entry(0).payload, b"as it is");
 }

@@ -11,11 +11,14 @@
 //! | P7 | every entry parses, and its slot's head is its suffix's |
 //! | P8 | keys rise strictly from slot to slot, where the type has keys |
 //! | P9 | the counts of tagged entries and ghosts are right |
+//! | P10 | the dictionary is sound, and only a leaf with one has packed entries |
 //!
-//! P1, P2, P4, P5 and P7 are what the accessors rely on; [`first_violation`] checks all each time a page enters the pool.
-//! It does not look beyond the page: siblings, parents and maps are for the database's check.
+//! P1, P2, P4, P5, P7 and P10 are what the accessors rely on; [`first_violation`] checks all each time a page enters the pool.
+//! That every packed entry can be made whole is looked at when it is, and by the check of a database ([`unpack_all`]): it would
+//! cost more than all the others together. It does not look beyond the page: siblings, parents and maps are for the database's check.
 
 use super::checksum::damage;
+use super::dictionary;
 use super::entry::{self, Entry};
 use super::header::{self, HEADER_BYTES, PAGE_BYTES, PageBytes, PageType};
 use super::slotted::{SLOT_BYTES, SLOTS_MAX, Slotted};
@@ -25,7 +28,7 @@ use crate::ids::PageId;
 /// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// "P1" to "P9".
+    /// "P1" to "P10".
     pub invariant: &'static str,
     /// What was expected and found.
     pub detail: String,
@@ -66,13 +69,31 @@ pub fn first_violation(page: &PageBytes, id: PageId) -> Option<Violation> {
     first
 }
 
+/// Reports every packed entry of a page that was verified, and cannot be made whole.
+pub fn unpack_all(page: &PageBytes, report: &mut dyn FnMut(usize, String)) {
+    let view = Slotted(page);
+    let mut whole = Vec::new();
+    for slot in 0..view.len() {
+        if let Err(error) = view.row(slot, &mut whole) {
+            report(slot, error.to_string());
+        }
+    }
+}
+
 fn verify_slots(page: &PageBytes, page_type: PageType, say: &mut dyn FnMut(&'static str, String)) {
     let view = Slotted(page);
-    let body = HEADER_BYTES + usize::from(header::prefix_bytes(page));
+    let body = HEADER_BYTES + usize::from(header::prefix_bytes(page)) + usize::from(header::dictionary_bytes(page));
     let free_begin = usize::from(header::free_begin(page));
     if view.len() > SLOTS_MAX || body > PAGE_BYTES || free_begin < body || free_begin > PAGE_BYTES - view.len() * SLOT_BYTES {
         say("P4", format!("{} slots, entries from {body} to {free_begin}", view.len()));
         return;
+    }
+    let dictionary = view.dictionary();
+    if let Err(malformed) = dictionary::check(dictionary) {
+        say("P10", malformed.0.to_owned());
+    }
+    if !dictionary.is_empty() && (page_type != PageType::Leaf || header::level(page) > 0) {
+        say("P10", "a page that is no leaf has a dictionary".into());
     }
     if page_type.is_keyed() && is_plain_and_sound(view, body, free_begin) {
         return;
@@ -97,6 +118,9 @@ fn verify_slots(page: &PageBytes, page_type: PageType, say: &mut dyn FnMut(&'sta
             Ok(parsed) => {
                 tagged += u16::from(parsed.tag.is_some());
                 ghosts += u16::from(parsed.ghost);
+                if parsed.packed && dictionary.is_empty() {
+                    say("P10", format!("slot {slot} is packed and there is no dictionary"));
+                }
                 if view.head(slot) != entry::head(parsed.suffix) {
                     say("P7", format!("slot {slot} has head {:#010x}", view.head(slot)));
                 }
@@ -120,11 +144,13 @@ fn verify_slots(page: &PageBytes, page_type: PageType, say: &mut dyn FnMut(&'sta
     }
 }
 
-/// Whether the slots keep P5 to P9 in the way that most pages do: entries in slot order without gaps, none with flags. In
+/// Whether the slots keep P5 to P10 in the way that most pages do: entries in slot order without gaps, none with flags, but
+/// for that of packed ones. In
 /// one short loop; of a page of which it is not true nothing is said.
 fn is_plain_and_sound(view: Slotted<'_>, body: usize, free_begin: usize) -> bool {
     let page = view.0;
     let slots = &page[PAGE_BYTES - view.len() * SLOT_BYTES..];
+    let packed = if view.dictionary().is_empty() { 0 } else { entry::PACKED };
     let (mut next, mut head_before, mut suffix_before): (usize, u32, &[u8]) = (body, 0, &[]);
     for (index, slot) in slots.rchunks_exact(SLOT_BYTES).enumerate() {
         let offset = usize::from(u16::from_le_bytes([slot[0], slot[1]]));
@@ -135,7 +161,7 @@ fn is_plain_and_sound(view: Slotted<'_>, body: usize, free_begin: usize) -> bool
         }
         let bytes = &page[offset..end];
         let suffix_end = entry::FIXED_BYTES + usize::from(u16::from_le_bytes([bytes[1], bytes[2]]));
-        let Some(suffix) = bytes.get(entry::FIXED_BYTES..suffix_end).filter(|_| bytes[0] == 0) else { return false };
+        let Some(suffix) = bytes.get(entry::FIXED_BYTES..suffix_end).filter(|_| bytes[0] & !packed == 0) else { return false };
         let rises = index == 0 || head > head_before || (head == head_before && suffix > suffix_before);
         if !rises || entry::head(suffix) != head {
             return false;

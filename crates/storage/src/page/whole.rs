@@ -32,24 +32,33 @@ pub(crate) struct LeafMaker<'p> {
 }
 
 impl<'p> LeafMaker<'p> {
-    /// Makes `page` an empty leaf whose keys begin with `prefix`.
-    pub(crate) fn new(page: &'p mut PageBytes, id: PageId, format: Format, prefix: &[u8]) -> Self {
+    /// Makes `page` an empty leaf whose keys begin with `prefix`, with a dictionary if it is to be packed.
+    pub(crate) fn new(page: &'p mut PageBytes, id: PageId, format: Format, prefix: &[u8], dictionary: &[u8]) -> Self {
         apply(page, id, &PageOp::Format(format)).expect("any page can be formatted");
         page[HEADER_BYTES..HEADER_BYTES + prefix.len()].copy_from_slice(prefix);
         header::set_prefix_bytes(page, narrow(prefix.len()));
-        Self { page, free_begin: HEADER_BYTES + prefix.len(), slot_count: 0 }
+        let body = HEADER_BYTES + prefix.len();
+        page[body..body + dictionary.len()].copy_from_slice(dictionary);
+        header::set_dictionary_bytes(page, narrow(dictionary.len()));
+        Self { page, free_begin: body + dictionary.len(), slot_count: 0 }
     }
 
     /// Adds an entry; the caller has counted that it fits.
     #[inline]
     pub(crate) fn push(&mut self, suffix: &[u8], large: &[u8], payload: &[u8]) {
+        self.push_row(suffix, large, payload, false);
+    }
+
+    /// The same, `payload` packed or not.
+    #[inline]
+    pub(crate) fn push_row(&mut self, suffix: &[u8], large: &[u8], payload: &[u8], packed: bool) {
         let start = self.free_begin;
         let bytes = FIXED_BYTES + suffix.len() + payload.len() + if large.is_empty() { 0 } else { 2 + large.len() };
         let slot_at = PAGE_BYTES - (self.slot_count + 1) * SLOT_BYTES;
         let (entries, slots) = self.page.split_at_mut(slot_at);
         let out = &mut entries[start..start + bytes];
         let (fixed, mut rest) = out.split_at_mut(FIXED_BYTES);
-        fixed[0] = if large.is_empty() { 0 } else { entry::LARGE };
+        fixed[0] = if large.is_empty() { 0 } else { entry::LARGE } | if packed { entry::PACKED } else { 0 };
         fixed[1..3].copy_from_slice(&narrow(suffix.len()).to_le_bytes());
         if !large.is_empty() {
             let (part, after) = rest.split_at_mut(2 + large.len());
@@ -108,7 +117,7 @@ fn narrow(bytes: usize) -> u16 {
 /// Length of the entries, if all have one and lie without gaps in slot order.
 fn entry_bytes(page: &PageBytes) -> Option<usize> {
     let view = Slotted(page);
-    if view.is_empty() || header::garbage_bytes(page) != 0 {
+    if view.is_empty() || header::garbage_bytes(page) != 0 || !view.dictionary().is_empty() {
         return None;
     }
     let body = HEADER_BYTES + view.prefix().len();
@@ -232,7 +241,7 @@ mod tests {
     fn leaf(entries: &[(Vec<u8>, Vec<u8>)], large: &[u8]) -> PageBytes {
         let format = Format { page_type: PageType::Leaf, tree: TreeId(7), object_id: 1, index_id: 2, level: 0, creator: TxnId(9) };
         let (mut made, mut drawn) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-        let mut maker = LeafMaker::new(&mut made, ID, format, b"pre");
+        let mut maker = LeafMaker::new(&mut made, ID, format, b"pre", &[]);
         for (suffix, payload) in entries {
             let moved = [&suffix[..], payload, &[0xEE; SHORT_BYTES]].concat();
             if !large.is_empty() || !maker.push_short(&moved, 0..suffix.len(), suffix.len() + payload.len()) {

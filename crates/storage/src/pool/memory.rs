@@ -81,9 +81,14 @@ pub struct Arena {
 
 impl Arena {
     /// Reserves `frames` frames.
+    #[allow(unsafe_code)]
     pub fn new(frames: usize) -> Self {
         let layout = Layout::from_size_align(frames * PAGE_BYTES, 4096).expect("the pool's size fits in the address space");
-        Self { block: Block::zeroed(layout), frames }
+        let block = Block::zeroed(layout);
+        // Frames are taken from one end, so that all but one of the huge pages are used whole.
+        // SAFETY: the block's own memory, which nobody reaches yet.
+        unsafe { thawdb_device::buffer::prefer_huge_pages(block.start, layout.size()) };
+        Self { block, frames }
     }
 
     /// Number of frames.

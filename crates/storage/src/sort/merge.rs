@@ -266,30 +266,37 @@ impl<R: RunReader> RunMerge<R> {
         Ok(Some(std::mem::replace(&mut self.rows, another)))
     }
 
-    /// Changes the bound of rounds from the next one on.
-    pub fn set_round_rows_max(&mut self, rows: usize) {
-        let rows = rows.max(1);
-        if rows < self.round_rows_max {
-            self.share = (self.share * rows / self.round_rows_max).max(1);
-            (0..self.sources.len()).for_each(|place| self.limit(place));
-        }
-        self.round_rows_max = rows;
-    }
-
-    /// Gathers the next round if the one before is given out; rows that are ready then, 0 at the end.
+    /// The next round's rows, apart from the merge; `None` at the end.
     ///
     /// # Errors
     /// What reading fails with.
-    pub fn prepare_round(&mut self) -> Result<usize, StorageError> {
-        if self.rows_ready() == 0 {
-            self.gather()?;
-        }
-        Ok(self.rows_ready())
+    pub fn next_round(&mut self) -> Result<Option<SortedRound>, StorageError> {
+        Ok(self.take_round()?.map(|rows| SortedRound { rows, scratch: Vec::new() }))
     }
 
-    /// Rows that were gathered and not given out.
-    pub fn rows_ready(&self) -> usize {
-        self.rows.len() - self.at
+    /// Calls `visit` with every reader that may have more.
+    pub fn each_reader(&mut self, visit: &mut dyn FnMut(&mut R)) {
+        self.sources.iter_mut().for_each(|source| visit(&mut source.reader));
+    }
+}
+
+/// Rows of one round in key order, to be looked at more than once.
+pub struct SortedRound {
+    rows: RowBuffer,
+    scratch: Vec<u8>,
+}
+
+impl SortedRound {
+    /// Rows in it.
+    #[allow(clippy::len_without_is_empty, reason = "a round has a row at least")]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Key and payload of a row.
+    #[inline]
+    pub fn row(&mut self, index: usize) -> (&[u8], &[u8]) {
+        self.rows.row(index, &mut self.scratch)
     }
 }
 

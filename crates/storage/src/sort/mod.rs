@@ -44,7 +44,7 @@ use std::sync::Arc;
 use thawdb_device::Env;
 
 pub use block::RunBlock;
-pub use merge::{RunMerge, RunReader};
+pub use merge::{RunMerge, RunReader, SortedRound};
 pub use spill::RunDescriptor;
 
 /// Bytes of words ordered at once: with the passes' other buffer they lie in a core's second-level cache.

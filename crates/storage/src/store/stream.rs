@@ -43,6 +43,8 @@ type Done = (AlignedBuf, Result<(), StorageError>);
 /// Pages that are being written.
 pub(crate) struct Batch {
     pub(crate) ids: Vec<PageId>,
+    /// Bytes of log that its pages took.
+    pub(crate) logged_bytes: u64,
     hold: u64,
     outcome: Option<Arc<Outcome>>,
 }
@@ -129,15 +131,16 @@ impl Store {
         }
         let scan = self.log.as_ref().map_or(ScanStart::default(), |log| log.scan_start());
         let hold = self.dirty.hold(self.log_end(), scan);
-        let mut batch = Batch { ids, hold, outcome: None };
+        let mut batch = Batch { ids, logged_bytes: 0, hold, outcome: None };
         if forced {
             self.bulk_pages.note();
         }
         let upto = match self.log_new_pages(&mut buffer, batch.ids.len(), txn, forced) {
-            Ok(upto) => {
+            Ok((upto, logged_bytes)) => {
                 if forced {
                     self.bulk_pages.note();
                 }
+                batch.logged_bytes = logged_bytes;
                 upto
             }
             Err(error) => {
@@ -200,14 +203,14 @@ impl Store {
         Ok(runs)
     }
 
-    /// Logs the pages whole and stamps their LSNs.
-    fn log_new_pages(&self, buffer: &mut AlignedBuf, count: usize, txn: TxnId, forced: bool) -> Result<Lsn, StorageError> {
+    /// Logs the pages whole and stamps their LSNs; where their records end, and how long they are.
+    fn log_new_pages(&self, buffer: &mut AlignedBuf, count: usize, txn: TxnId, forced: bool) -> Result<(Lsn, u64), StorageError> {
         let Some(log) = &self.log else {
-            return Ok(Lsn(0));
+            return Ok((Lsn(0), 0));
         };
         // Groups of half the largest size: pages of a bulk write need not be atomic with each other.
         let group_bytes = log.group_bytes_max() / 2;
-        let mut end = Lsn(0);
+        let (mut end, mut logged_bytes) = (Lsn(0), 0);
         let (mut bytes, mut records, mut lsns) = (Vec::new(), Vec::new(), Vec::with_capacity(count));
         let mut at = 0;
         while at < count {
@@ -227,12 +230,13 @@ impl Store {
             }
             let group: Vec<&[u8]> = records.iter().map(|record| &bytes[record.clone()]).collect();
             end = log.append(&group, Use::Normal, &mut lsns)?;
+            logged_bytes += bytes.len() as u64;
             at += group.len();
         }
         for (at, lsn) in lsns.iter().enumerate() {
             header::set_lsn_number(place_mut(buffer, at), lsn.0);
         }
-        Ok(end)
+        Ok((end, logged_bytes))
     }
 }
 

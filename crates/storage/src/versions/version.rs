@@ -38,6 +38,8 @@ pub(crate) struct Version<'a> {
     pub(crate) pointer: u64,
     pub(crate) large: &'a [u8],
     pub(crate) payload: &'a [u8],
+    /// The payload is packed, and nothing away from its leaf.
+    pub(crate) packed: bool,
 }
 
 impl<'a> Version<'a> {
@@ -45,7 +47,7 @@ impl<'a> Version<'a> {
     #[inline]
     pub(crate) fn of(entry: &Entry<'a>, creator: u64) -> Self {
         let (writer, pointer) = entry.tag.map_or((creator, 0), |tag| (tag.txn.0, tag.version));
-        Self { ghost: entry.ghost, writer, pointer, large: entry.large_bytes, payload: entry.payload }
+        Self { ghost: entry.ghost, writer, pointer, large: entry.large_bytes, payload: entry.payload, packed: entry.packed }
     }
 
     /// The tag it must carry on a leaf whose creator is `creator`.
@@ -155,17 +157,18 @@ impl RecordKey {
 
 /// Encodes a version as a record pushed by `pusher`.
 pub(crate) fn encode_record(version: &Version<'_>, pusher: u64, tree: u64, out: &mut Vec<u8>) {
+    assert!(!version.packed, "a version leaves its leaf whole");
     let key = RecordKey { pusher, tree, restored: false }.encode();
     let tag = Some(VersionTag { txn: TxnId(version.writer), version: version.pointer });
-    Entry { ghost: version.ghost, tag, large_bytes: version.large, suffix: &key, payload: version.payload }.encode(out);
+    Entry { ghost: version.ghost, packed: false, tag, large_bytes: version.large, suffix: &key, payload: version.payload }.encode(out);
 }
 
 /// The version a record is.
 pub(crate) fn decode_record(bytes: &[u8]) -> Result<(RecordKey, Version<'_>), &'static str> {
     let entry = Entry::parse(bytes).map_err(|malformed| malformed.0)?;
     let key = RecordKey::decode(entry.suffix).ok_or("a version record without its key")?;
-    if entry.tag.is_none() {
-        return Err("a version record without its tag");
+    if entry.tag.is_none() || entry.packed {
+        return Err("a version record without its tag, or packed");
     }
     Ok((key, Version::of(&entry, 0)))
 }
@@ -212,7 +215,7 @@ pub(crate) fn damaged(pointer: u64, why: &str) -> StorageError {
 mod tests {
     use super::*;
 
-    const ROW: Version<'static> = Version { ghost: false, writer: 5, pointer: 77, large: &[], payload: b"row" };
+    const ROW: Version<'static> = Version { ghost: false, writer: 5, pointer: 77, large: &[], payload: b"row", packed: false };
     const GHOST: Version<'static> = Version { ghost: true, ..ROW };
 
     #[test]

@@ -4,7 +4,7 @@
 //!
 //! `THAWDB_SEED` runs one seed, `THAWDB_SEEDS` that many.
 
-use crate::world::Dice;
+use crate::world::{Dice, compact_row};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_device::sim::{CrashPoint, SimOptions, Simulation};
@@ -56,7 +56,7 @@ fn value(dice: &mut Dice) -> Value {
             dice.bytes(length)
         })
         .collect();
-    (dice.bytes(inline_bytes), large)
+    (compact_row(dice, inline_bytes), large)
 }
 
 fn key(dice: &mut Dice) -> Vec<u8> {
@@ -127,7 +127,7 @@ impl Run {
         let widest = if self.dice.below(4) == 0 { 600 } else { 90 };
         for n in start..start + count {
             let key = format!("z{n:09}").into_bytes();
-            let inline = self.dice.bytes((n % widest) as usize);
+            let inline = compact_row(&mut self.dice, (n % widest) as usize);
             let large: Vec<Vec<u8>> = if self.dice.below(80) == 0 { vec![self.dice.bytes(9_000)] } else { Vec::new() };
             let parts: Vec<&[u8]> = large.iter().map(Vec::as_slice).collect();
             appender.push(&key, Row { inline: &inline, large: &parts })?;
@@ -144,7 +144,8 @@ impl Run {
 
     fn change_trees(&mut self, open: &mut Open) -> Result<(), StorageError> {
         if open.trees.len() < 4 {
-            open.trees.insert(open.txn.create_tree(SPEC)?, Rows::new());
+            let packs_leaves = self.dice.below(2) == 0;
+            open.trees.insert(open.txn.create_tree_of(SPEC, packs_leaves)?, Rows::new());
         } else {
             let trees: Vec<TreeId> = open.trees.keys().copied().collect();
             let tree = trees[1 + self.dice.below(trees.len() as u64 - 1) as usize];
@@ -255,7 +256,7 @@ impl Run {
         let mut run = Self { simulation: simulation.clone(), dice: Dice::new(seed), committed: Trees::new(), in_doubt: None };
         let database = storage(simulation).create_database(&spec()).unwrap();
         let mut txn = database.begin();
-        let tree = txn.create_tree(SPEC).unwrap();
+        let tree = txn.create_tree_of(SPEC, seed % 2 == 0).unwrap();
         txn.commit().unwrap();
         run.committed.insert(tree, Rows::new());
         run

@@ -2,8 +2,12 @@
 //! and the log, or its reader gets the error that becomes 824; never a wrong row, and everything else goes on.
 
 use crate::crash::{SPEC, spec, storage};
+use crate::world::{Dice, World, compact_row, packing_tree_in};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use thawdb_device::sim::{Fault, FaultRule, Operation, SimOptions, Simulation};
+use thawdb_storage::check::FindingKind;
+use thawdb_storage::page::{PAGE_BYTES, PageBytes, PageType, Slotted, checksum, header};
 use thawdb_storage::store::suspect::SuspectEvent;
 use thawdb_storage::{Database, KeyRange, PageId, Row, ScanDirection, StorageError, TreeId};
 
@@ -140,4 +144,48 @@ fn lost_and_misdirected_writes_are_found_while_the_database_is_open() {
         restored += database.store().suspect_pages().iter().filter(|row| row.event == SuspectEvent::Restored).count();
     }
     assert!(restored > 2, "{restored} pages restored");
+}
+
+/// Bytes within a packed row that are wrong though the page's checksum is right, as a fault in memory leaves them: the check
+/// names the row, a reader of it gets the error, and nobody a row that never was.
+#[test]
+fn a_packed_row_that_cannot_be_made_whole_is_told() {
+    let mut world = World::new("packed-damage");
+    let mut txn = world.database.begin();
+    let tree = packing_tree_in(&mut txn);
+    let mut dice = Dice::new(3);
+    for id in 0..3_000_u32 {
+        txn.insert(tree, &id.to_be_bytes(), Row::inline(&compact_row(&mut dice, 5))).unwrap();
+    }
+    txn.commit().unwrap();
+    assert!(world.database.check().unwrap().is_empty());
+    world.close();
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(world.folder.join("test.mdf")).unwrap();
+    let has_dictionary = |page: &PageBytes| {
+        header::page_type(page) == Some(PageType::Leaf) && header::tree(page) == tree && header::dictionary_bytes(page) > 0
+    };
+    let mut page = [0; PAGE_BYTES];
+    let packed = (0..1_000_u64).find(|number| file.read_exact_at(&mut page, number * 8192).is_ok() && has_dictionary(&page));
+    let id = PageId { file: 1, page: packed.expect("leaves are packed") as u32 };
+    let view = Slotted(&page);
+    let slot = (0..view.len()).find(|slot| view.entry(*slot).packed).expect("a packed row");
+    let (offset, bytes) = view.place(slot);
+    let payload_at = offset + bytes - view.entry(slot).payload.len();
+    // More columns than the row has codes for.
+    page[payload_at] = 0x7F;
+    checksum::seal(&mut page);
+    file.write_all_at(&page, u64::from(id.page) * 8192).unwrap();
+    world.open();
+    let findings = world.database.check().unwrap();
+    assert!(findings.iter().any(|finding| finding.kind == FindingKind::Row && finding.page == id), "{findings:?}");
+    let view = world.database.read_view(None);
+    let mut scan = view.scan(tree, KeyRange::ALL, ScanDirection::Forward).unwrap();
+    let outcome = loop {
+        match scan.next_block() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the scan passed over a damaged row"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&outcome, StorageError::Damage { page, .. } if *page == id), "{outcome:?}");
 }

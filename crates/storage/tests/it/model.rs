@@ -1,7 +1,7 @@
 //! Several transactions and views at once against ordered maps: every operation's answer and every view's content must
 //! be the model's. One thread with NOWAIT locks, so that who must wait is itself predicted.
 
-use crate::world::{Dice, World, tree_in};
+use crate::world::{Dice, World, compact_row, packing_tree_in, tree_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn check_view(view: &ReadView, tree: TreeId, expected: &Map, dice: &mut Dice, ke
 
 fn keys_of(shape: u64, dice: &mut Dice) -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = (0..400u64)
-        .map(|n| match shape {
+        .map(|n| match shape % PACKED {
             0 => n.to_be_bytes().to_vec(),
             1 => {
                 let length = 1 + dice.below(60) as usize;
@@ -98,7 +98,14 @@ fn keys_of(shape: u64, dice: &mut Dice) -> Vec<Vec<u8>> {
     keys
 }
 
+/// Shapes from here on have leaves that are packed.
+const PACKED: u64 = 4;
+
 fn value(dice: &mut Dice, shape: u64) -> Vec<u8> {
+    if shape >= PACKED {
+        let length = if dice.below(40) == 0 { dice.below(6000) } else { dice.below(30) };
+        return compact_row(dice, length as usize);
+    }
     let length = if shape == 2 { dice.below(3000) } else { dice.below(120) };
     dice.bytes(length as usize)
 }
@@ -169,7 +176,9 @@ fn run(seed: u64, shape: u64, steps: u64) {
     let world = World::new("model");
     let mut dice = Dice::new(seed);
     let keys = keys_of(shape, &mut dice);
-    let tree = world.tree();
+    let mut txn = world.database.begin();
+    let tree = if shape >= PACKED { packing_tree_in(&mut txn) } else { tree_in(&mut txn) };
+    txn.commit().unwrap();
     let mut committed = Map::new();
     let mut open: Vec<OpenTxn> = (0..4).map(|_| OpenTxn::new(&world)).collect();
     let mut views: Vec<(ReadView, Map)> = Vec::new();
@@ -215,6 +224,12 @@ fn text_keys_with_a_long_common_beginning() {
 #[test]
 fn keys_and_rows_near_the_limits() {
     (21..25).for_each(|seed| run(seed, 2, 2500));
+}
+
+#[test]
+fn leaves_that_are_packed() {
+    (31..36).for_each(|seed| run(seed, PACKED, 3000));
+    (36..38).for_each(|seed| run(seed, PACKED + 1, 3000));
 }
 
 #[test]

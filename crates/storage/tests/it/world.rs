@@ -46,9 +46,17 @@ impl World {
 
     /// Closes and opens again.
     pub fn reopen(&mut self) {
+        self.close();
+        self.open();
+    }
+
+    pub fn close(&mut self) {
         self.database.close().unwrap();
         // Files are free when the last reference is gone.
         self.database.0 = None;
+    }
+
+    pub fn open(&mut self) {
         self.database.0 = Some(self.storage.open_database(&self.folder.join("test.mdf")).unwrap());
     }
 
@@ -78,6 +86,47 @@ impl std::ops::Deref for Holder {
 
 pub fn tree_in(txn: &mut Txn) -> TreeId {
     txn.create_tree(TreeSpec { object_id: 7, index_id: 1, filegroup: 1 }).unwrap()
+}
+
+/// A tree whose leaves are packed: its rows are from [`compact_row`].
+pub fn packing_tree_in(txn: &mut Txn) -> TreeId {
+    txn.create_tree_of(TreeSpec { object_id: 7, index_id: 1, filegroup: 1 }, true).unwrap()
+}
+
+/// A row of the compact form with much that other rows have too, and a last value of so many random bytes.
+pub fn compact_row(dice: &mut Dice, bytes: usize) -> Vec<u8> {
+    let values = [
+        Some(vec![7, 7, 7, dice.below(200) as u8]),
+        (dice.below(4) > 0).then(|| b"one name of a few".repeat(1 + dice.below(2) as usize)),
+        Some(if dice.below(3) == 0 { vec![1] } else { vec![dice.below(5) as u8 + 2; dice.below(4) as usize] }),
+        Some([&b"begins alike: "[..], &dice.bytes(4)].concat()),
+        Some(dice.bytes(bytes)),
+    ];
+    let mut row = vec![values.len() as u8, 0, 0, 0];
+    let mut long = Vec::new();
+    for (column, value) in values.iter().enumerate() {
+        let code = match value {
+            None => 9,
+            Some(value) if value == &[1] => 12,
+            Some(value) if value.len() <= 8 => {
+                row.extend(value);
+                value.len() as u8
+            }
+            Some(value) => {
+                long.push(value);
+                10
+            }
+        };
+        row[1 + column / 2] |= code << (4 * (column % 2));
+    }
+    let ends_at = row.len();
+    row.resize(ends_at + 2 * long.len(), 0);
+    for (index, value) in long.into_iter().enumerate() {
+        row.extend(value);
+        let end = (row.len() as u16).to_le_bytes();
+        row[ends_at + 2 * index..ends_at + 2 * index + 2].copy_from_slice(&end);
+    }
+    row
 }
 
 impl Drop for World {

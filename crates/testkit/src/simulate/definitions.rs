@@ -79,7 +79,7 @@ impl Workload {
             Shape::HeapWithIndex => ", UNIQUE NONCLUSTERED (id)",
             Shape::ClusteredDuplicates => ", PRIMARY KEY NONCLUSTERED (id), INDEX cx CLUSTERED (c1)",
         };
-        let text = format!("CREATE TABLE {name} ({}{key})", listed.join(", "));
+        let text = format!("CREATE TABLE {name} ({}{key}){}", listed.join(", "), with_compression(&name));
         Self::plain(text, Change::Create(name, TableModel::new(columns, shape)))
     }
 
@@ -127,14 +127,14 @@ impl Workload {
         let unique = if index.is_unique { "UNIQUE " } else { "" };
         let body = self.index_body(name, &index);
         let expect = if index.is_unique { Expect::Unique(table.has_duplicates(&index.key)) } else { Expect::Done };
-        let text = format!("CREATE {unique}INDEX {} {body}", index.name);
+        let text = format!("CREATE {unique}INDEX {} {body}{}", index.name, with_compression(&index.name));
         Statement { expect, ..Self::plain(text, Change::AddIndex(name.to_owned(), index)) }
     }
 
     fn rebuild(&mut self, name: &str, table: &TableModel) -> Statement {
         let which =
             if table.indexes.is_empty() || self.random.chance(1, 2) { "ALL" } else { &table.indexes[self.below(table.indexes.len())].name };
-        let fill = if self.random.chance(1, 2) { " WITH (FILLFACTOR = 60)" } else { "" };
+        let fill = if self.random.chance(1, 2) { " WITH (FILLFACTOR = 60)".to_owned() } else { with_compression(which) };
         let text = format!("ALTER INDEX {which} ON {name} REBUILD{fill}");
         Self::plain(text, Change::Rebuild(name.to_owned()))
     }
@@ -162,7 +162,8 @@ impl Workload {
             let unique = if index.is_unique { "UNIQUE " } else { "" };
             let options = ["ONLINE = ON", "ONLINE = ON, RESUMABLE = ON", "ONLINE = ON, RESUMABLE = ON, MAX_DURATION = 1"][self.below(3)];
             let body = self.index_body(name, &index);
-            let text = format!("CREATE {unique}INDEX {} {body} WITH ({options})", index.name);
+            let setting = compression(&index.name);
+            let text = format!("CREATE {unique}INDEX {} {body} WITH ({options}, DATA_COMPRESSION = {setting})", index.name);
             let job = Some((name.to_owned(), index.clone()));
             return Statement { text, changes: add(&index), expect: Expect::Unique(duplicates(&index)), job };
         };
@@ -174,5 +175,21 @@ impl Workload {
         }
         let text = format!("ALTER INDEX {which} ON {name} RESUME");
         Statement { text, changes: add(index), expect: Expect::Unique(duplicates(index)), job }
+    }
+}
+
+/// DATA_COMPRESSION of what has this name: chosen without a throw, so that a seed's other choices stay what they are.
+fn compression(name: &str) -> &'static str {
+    match name.bytes().map(usize::from).sum::<usize>() % 4 {
+        0 => "ROW",
+        1 | 2 => "PAGE",
+        _ => "NONE",
+    }
+}
+
+fn with_compression(name: &str) -> String {
+    match compression(name) {
+        "NONE" => String::new(),
+        setting => format!(" WITH (DATA_COMPRESSION = {setting})"),
     }
 }

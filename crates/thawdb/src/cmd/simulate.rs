@@ -10,7 +10,7 @@ use crate::cmd::figures::Stopwatch;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use thawdb_testkit::simulate::{Plan, Summary, run_plan};
+use thawdb_testkit::simulate::{Plan, Summary, Trouble, run_plan};
 
 /// What the process ends with when a run does not end.
 const HANGS: u8 = 3;
@@ -56,7 +56,9 @@ pub fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let watch = Stopwatch::start();
     let mut summary = Summary::default();
     let mut violations = 0;
-    for seed in arguments.seed..arguments.seed.saturating_add(arguments.runs) {
+    let wanted = |seed: &u64| !arguments.small_logs || Plan::of(*seed).trouble == Trouble::SmallLog;
+    let seeds = (arguments.seed..u64::MAX).filter(wanted);
+    for seed in seeds.take(usize::try_from(arguments.runs).unwrap_or(usize::MAX)) {
         SEED.store(seed, Ordering::Relaxed);
         match run_plan(Plan { traces: arguments.trace, ..Plan::of(seed) }) {
             Ok(outcome) => summary.add(&outcome),

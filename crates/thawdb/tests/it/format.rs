@@ -32,7 +32,7 @@ fn asked(session: &mut Session, question: &str) -> Vec<String> {
 }
 
 /// Tables of every shape: columns as the reader prints them, and what comes after CREATE TABLE.
-const TABLES: [(&str, &str, &str); 4] = [
+const TABLES: [(&str, &str, &str); 6] = [
     (
         "plain",
         "(id int PRIMARY KEY, name nvarchar(60) NULL, price decimal(18,4) NULL, day date NULL, flag bit NOT NULL, code varbinary(20) NULL)",
@@ -49,6 +49,17 @@ const TABLES: [(&str, &str, &str); 4] = [
         "word, id, note",
     ),
     ("heap", "(id int NULL, data varbinary(max) NULL, word varchar(max) NULL)", "id, data, word"),
+    (
+        "short",
+        "(id int PRIMARY KEY, name char(20) NULL, price decimal(38,4) NULL, day date NULL, data varchar(max) NULL) WITH (DATA_COMPRESSION = ROW)",
+        "id, name, CONVERT(varchar(50), price), CONVERT(varchar(10), day), data",
+    ),
+    (
+        "packed",
+        "(id int NULL, name nvarchar(60) NULL, flag bit NULL, n bigint NULL, data varchar(max) NULL, code binary(30) NULL) \
+         WITH (DATA_COMPRESSION = PAGE)",
+        "id, name, flag, n, data, code",
+    ),
 ];
 
 fn fill(session: &mut Session) {
@@ -63,7 +74,8 @@ fn fill(session: &mut Session) {
             .execute(&format!(
                 "INSERT plain VALUES ({0}, {1}, {price}, {day}, {2}, 0x{n:06X}, NULL); \
                  INSERT keyed VALUES ({price}, 'word {n}', {day}, {0}); INSERT worded VALUES (N'Wörter {n}', {n}, NULL); \
-                 INSERT heap VALUES ({n}, 0x{n:04X}, NULL)",
+                 INSERT heap VALUES ({n}, 0x{n:04X}, NULL); INSERT short VALUES ({n}, 'name {n}', {price}, {day}, NULL); \
+                 INSERT packed VALUES ({n}, N'the name of {n}', {2}, CONVERT(bigint, {n} / 50) * 1000000007, NULL, 0x{n:04X})",
                 n * 7 - 300,
                 if n % 3 == 0 { "NULL".into() } else { format!("N'name of {n}'") },
                 n % 2
@@ -76,6 +88,14 @@ fn fill(session: &mut Session) {
     session
         .execute("UPDATE heap SET data = CONVERT(varbinary(max), REPLICATE(CONVERT(varchar(max), 'z'), 12000)) WHERE id = 50")
         .expect("long");
+    for sql in [
+        "UPDATE packed SET data = REPLICATE(CONVERT(varchar(max), 'long '), 3000) WHERE id = 7",
+        "UPDATE packed SET name = NULL WHERE id % 50 = 3",
+        "UPDATE short SET data = REPLICATE(CONVERT(varchar(max), 'long '), 3000), name = NULL WHERE id = 7",
+        "DELETE packed WHERE id BETWEEN 30 AND 60",
+    ] {
+        session.execute(sql).expect("changed");
+    }
 }
 
 #[test]

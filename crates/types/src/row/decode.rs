@@ -1,6 +1,6 @@
 //! Reading rows: one column of many rows into its Arrow builder, or one value of one row.
 
-use super::{Damage, LARGE_FLAG, MARKER_BYTES, Place, RowLayout, StoredColumn};
+use super::{Damage, LARGE_FLAG, MARKER_BYTES, Place, RowForm, RowLayout, StoredColumn};
 use crate::column::offset_parts;
 use crate::{ColumnBuilder, Scalar, SqlType};
 
@@ -47,7 +47,7 @@ fn u16_at(row: &[u8], at: usize) -> Option<usize> {
 }
 
 /// What a row says of one column.
-enum Found<'a> {
+pub(super) enum Found<'a> {
     Null,
     /// Written before the column was added.
     Missing,
@@ -114,6 +114,9 @@ impl RowLayout {
     /// # Errors
     /// [`Damage`] for bytes no encoder wrote, and what reading a large part fails with; the builder is then unusable.
     pub fn decode_column<R: RowSource + ?Sized>(&self, position: usize, rows: &R, builder: &mut ColumnBuilder) -> Result<(), R::Error> {
+        if self.form == RowForm::Compact {
+            return self.decode_compact(position, rows, builder);
+        }
         let column = &self.columns[position];
         match (self.places[position], builder) {
             (Place::Fixed { offset, .. }, builder) => {
@@ -172,6 +175,9 @@ impl RowLayout {
     /// # Errors
     /// As [`Self::decode_column`].
     pub fn decode_value<R: RowSource + ?Sized>(&self, position: usize, rows: &R, index: usize) -> Result<Scalar, R::Error> {
+        if self.form == RowForm::Compact {
+            return self.compact_value(position, rows, index);
+        }
         let column = &self.columns[position];
         let value = |bytes: &[u8]| match self.places[position] {
             Place::Fixed { .. } => fixed_scalar(bytes, &column.sql_type),
@@ -200,7 +206,7 @@ impl RowLayout {
     }
 }
 
-fn variable_scalar(bytes: &[u8], sql_type: &SqlType) -> Result<Scalar, Damage> {
+pub(super) fn variable_scalar(bytes: &[u8], sql_type: &SqlType) -> Result<Scalar, Damage> {
     if sql_type.is_text() || matches!(sql_type, SqlType::Xml) {
         let text = std::str::from_utf8(bytes).map_err(|_| Damage::new("text is not UTF-8"))?;
         return Ok(Scalar::text(text));
@@ -223,7 +229,7 @@ fn time_ticks([a, b, c, d, e]: [u8; 5]) -> i64 {
     i64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
 }
 
-fn fixed_scalar(bytes: &[u8], sql_type: &SqlType) -> Result<Scalar, Damage> {
+pub(super) fn fixed_scalar(bytes: &[u8], sql_type: &SqlType) -> Result<Scalar, Damage> {
     fn array<const W: usize>(bytes: &[u8]) -> [u8; W] {
         bytes.try_into().expect("the place of a fixed column is as wide as its type")
     }
@@ -331,7 +337,7 @@ impl FixedPlace<'_> {
 }
 
 /// What rows older than a column read for it, as its Arrow value.
-fn missing_long(value: &Scalar) -> Option<i64> {
+pub(super) fn missing_long(value: &Scalar) -> Option<i64> {
     match value {
         Scalar::Date(v) => Some(i64::from(*v)),
         Scalar::Money(v) | Scalar::Time(v) | Scalar::DateTime(v) | Scalar::SmallDateTime(v) | Scalar::DateTime2(v) => Some(*v),

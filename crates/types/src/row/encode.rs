@@ -1,6 +1,6 @@
 //! Writing rows: from scalars (one row) or from arrays (many).
 
-use super::{LARGE_BYTES, LARGE_FLAG, MARKER_BYTES, Place, RowLayout};
+use super::{LARGE_BYTES, LARGE_FLAG, MARKER_BYTES, Place, RowForm, RowLayout};
 use crate::column::{offset_bytes, scalar_at};
 use crate::{Scalar, SqlError, SqlType, message};
 use arrow_array::cast::AsArray;
@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 /// The bytes of one row, its memory used again for the next.
 #[derive(Debug, Default)]
 pub struct RowBuffer {
-    inline: Vec<u8>,
+    pub(super) inline: Vec<u8>,
     large: Vec<Vec<u8>>,
     large_count: usize,
 }
@@ -32,7 +32,7 @@ impl RowBuffer {
         self.large_count = 0;
     }
 
-    fn add_large(&mut self, bytes: &[u8]) -> u16 {
+    pub(super) fn add_large(&mut self, bytes: &[u8]) -> u16 {
         if self.large_count == self.large.len() {
             self.large.push(Vec::new());
         }
@@ -44,7 +44,7 @@ impl RowBuffer {
 }
 
 /// One row's values, wherever they are.
-trait Values {
+pub(super) trait Values {
     fn is_null(&self, column: usize) -> bool;
     fn put_fixed(&self, column: usize, out: &mut [u8]);
     fn variable(&self, column: usize) -> &[u8];
@@ -186,6 +186,9 @@ impl RowLayout {
             // Most index entries: what is known beforehand takes no room.
             return Ok(());
         }
+        if self.form == RowForm::Compact {
+            return self.encode_compact(&values, out);
+        }
         let row = &mut out.inline;
         row.resize(self.fixed_end, 0);
         row[..2].copy_from_slice(&(self.fixed_end as u16).to_le_bytes());
@@ -216,7 +219,11 @@ impl RowLayout {
         let total: usize = header + (0..count).map(|index| bytes_of(index).len()).sum::<usize>();
         // The common row has nothing large and needs no list of what is.
         let any_max = || (0..count).any(|i| bytes_of(i).len() > LARGE_BYTES && self.columns[self.variable_columns[i]].sql_type.is_large());
-        let large = if total > self.inline_bytes_max || any_max() { self.choose_large(count, header, &bytes_of)? } else { Vec::new() };
+        let large = if total > self.inline_bytes_max || any_max() {
+            self.choose_large(count, header, &|index| bytes_of(index).len())?
+        } else {
+            Vec::new()
+        };
         out.inline.extend_from_slice(&(count as u16).to_le_bytes());
         let ends = out.inline.len();
         out.inline.resize(ends + 2 * count, 0);
@@ -238,8 +245,7 @@ impl RowLayout {
     }
 
     /// Which variable values go apart: long ones of max types, then the longest of the others until the row fits.
-    fn choose_large<'v>(&self, count: usize, header: usize, bytes_of: &impl Fn(usize) -> &'v [u8]) -> Result<Vec<bool>, SqlError> {
-        let length = |index: usize| bytes_of(index).len();
+    pub(super) fn choose_large(&self, count: usize, header: usize, length: &impl Fn(usize) -> usize) -> Result<Vec<bool>, SqlError> {
         let is_max = |index: usize| self.columns[self.variable_columns[index]].sql_type.is_large();
         let mut large: Vec<bool> = (0..count).map(|index| is_max(index) && length(index) > LARGE_BYTES).collect();
         let mut total = header + (0..count).map(|i| if large[i] { MARKER_BYTES } else { length(i) }).sum::<usize>();
@@ -256,7 +262,7 @@ impl RowLayout {
         Ok(large)
     }
 
-    fn check_length(&self, bytes: usize) -> Result<(), SqlError> {
+    pub(super) fn check_length(&self, bytes: usize) -> Result<(), SqlError> {
         if bytes > self.inline_bytes_max { Err(message(511, &[&bytes, &self.inline_bytes_max])) } else { Ok(()) }
     }
 }

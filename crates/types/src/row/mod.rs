@@ -20,10 +20,13 @@
 //! 3. Whatever bytes are given, decoding ends in values or [`Damage`] (property test): every length is checked against
 //!    the row before it is used.
 //!
+//! That is the plain form; trees with data compression have the compact one (`compact`, [`RowLayout::with_form`]).
+//!
 //! Decoding goes column by column over many rows ([`RowLayout::decode_column`]): the type is looked at once a column. Rows
 //! in one piece of memory that were all written by one layout take shorter loops ([`RowLayout::decode_packed`]).
 //! Failure: a row that cannot be made to fit raises 511. The format is stored: it changes only with the file version.
 
+mod compact;
 mod decode;
 mod encode;
 mod packed;
@@ -62,6 +65,16 @@ impl StoredColumn {
     }
 }
 
+/// Which of the two forms the rows of a tree have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RowForm {
+    /// Fixed values at fixed places.
+    #[default]
+    Plain,
+    /// Every value at its least length: see the module `compact`.
+    Compact,
+}
+
 /// Where a column's value lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -77,6 +90,7 @@ pub struct RowLayout {
     fixed_end: usize,
     variable_columns: Vec<usize>,
     inline_bytes_max: usize,
+    form: RowForm,
 }
 
 impl RowLayout {
@@ -95,12 +109,18 @@ impl RowLayout {
                 }
             });
         }
-        Self { columns, places, fixed_end, variable_columns, inline_bytes_max: INLINE_BYTES_MAX }
+        Self { columns, places, fixed_end, variable_columns, inline_bytes_max: INLINE_BYTES_MAX, form: RowForm::Plain }
     }
 
     /// The same with another bound on the bytes in line: what is left of storage's limit beside the longest key.
     pub fn with_inline_bytes_max(mut self, bytes: usize) -> Self {
         self.inline_bytes_max = bytes.min(INLINE_BYTES_MAX);
+        self
+    }
+
+    /// The same columns in rows of this form.
+    pub fn with_form(mut self, form: RowForm) -> Self {
+        self.form = form;
         self
     }
 

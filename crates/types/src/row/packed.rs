@@ -39,8 +39,11 @@ fn damaged() -> Damage {
 }
 
 impl RowLayout {
-    /// Whether every row was written by this very layout and reaches over its null bitmap.
+    /// Whether every row was written by this very layout, in the plain form, and reaches over its null bitmap.
     pub fn uniform(&self, rows: PackedRows<'_>) -> Option<Uniform> {
+        if self.form == super::RowForm::Compact {
+            return None;
+        }
         let bitmap_at = self.fixed_end + 2;
         let bitmap_bytes = self.columns.len().div_ceil(8);
         let (fixed_end, count) = (u16::try_from(self.fixed_end).ok()?, u16::try_from(self.columns.len()).ok()?);

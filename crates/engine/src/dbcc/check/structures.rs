@@ -70,7 +70,7 @@ fn messages(open: &OpenDatabase, finding: &Finding, place: &Place) -> Vec<SqlErr
         FindingKind::LargePart => {
             vec![message(8929, &[&object, &index, &tree, &tree, &IN_ROW, &0, &"data", &format!("RID = {page}:{slot} ({detail})")])]
         }
-        FindingKind::Version => vec![row_test(detail)],
+        FindingKind::Version | FindingKind::Row => vec![row_test(detail)],
         FindingKind::Unreached => vec![message(2533, &[&page, &object, &index, &tree, &tree, &IN_ROW])],
         FindingKind::ExtentTwice => vec![message(8904, &[&page, &open.id.0])],
         FindingKind::ExtentLost => vec![message(8905, &[&page, &open.id.0])],
