@@ -35,6 +35,9 @@ fn place(at: usize, argument: &Argument) -> Option<usize> {
 
 /// Calls it with a value.
 pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: &[Argument]) -> Result<Returned, Failure> {
+    if !session.is_sysadmin() && !session.server_judge().allows(Securable::Server, "ALTER SETTINGS") {
+        return Err(message(15247, &[]).into());
+    }
     let (mut name, mut value) = (None, None);
     for (at, argument) in arguments.iter().enumerate() {
         match place(at, argument) {
@@ -43,9 +46,6 @@ pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: 
             None if argument.name.is_empty() => return Err(message(8144, &[&NAME]).into()),
             None => return Err(message(8145, &[&argument.name, &NAME]).into()),
         }
-    }
-    if !session.server_judge().allows(Securable::Server, "ALTER SETTINGS") {
-        return Err(message(15_247, &[]).into());
     }
     let name = name.unwrap_or_default();
     let value = value.ok_or_else(|| message(8114, &[&"varchar", &"int"]))?;

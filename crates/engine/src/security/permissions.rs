@@ -99,7 +99,7 @@ const fn row(kind: Kind, name: &'static str, code: &'static str, covered_by: &'s
 use Kind::{Database as D, Login as L, Object as O, Role as R, Schema as C, Server as S, ServerRole as G, Type as T, User as U};
 
 /// All of them.
-pub(crate) const PERMISSIONS: &[Permission] = &[
+pub(crate) static PERMISSIONS: &[Permission] = &[
     row(S, "CONTROL SERVER", "CL", "", ""),
     row(S, "CONNECT SQL", "COSQ", "CONTROL SERVER", ""),
     row(S, "SHUTDOWN", "SHDN", "CONTROL SERVER", ""),

@@ -43,7 +43,7 @@ const OWN_COLUMNS: &[Column] = &[
 ];
 
 fn own_operations(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let (Some(catalog), Ok(open)) = (session.definitions(database), session.storage_of(database)) else { return Ok(Rows::new()) };
+    let (Some(catalog), Ok(open)) = (session.visible(database), session.storage_of(database)) else { return Ok(Rows::new()) };
     let row = |job: &std::sync::Arc<thawdb_catalog::IndexJob>| {
         let state = open.jobs.state(job.table);
         let progress = state.progress.as_ref().unwrap_or(&job.progress);

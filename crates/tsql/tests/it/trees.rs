@@ -365,7 +365,7 @@ pub const CASES: &[(&str, &str)] = &[
     ),
     (
         "CREATE LOGIN l WITH PASSWORD = 'secret' MUST_CHANGE, DEFAULT_DATABASE = Demo",
-        r#"(CreateLogin (Login name=l password=(Password must_change=true) options=[(OptionItem name="DEFAULT_DATABASE" value=Demo)]))"#,
+        r#"(CreateLogin (Login name=l password=(Password must_change=true) options=[(OptionItem name="DEFAULT_DATABASE" value=N'Demo')]))"#,
     ),
     (
         "GRANT VIEW ANY DATABASE, UPDATE (a) TO u WITH GRANT OPTION",
