@@ -277,7 +277,12 @@ fn run_chunks(
     let redone_rows = if is_simulated { SIMULATED_REDONE_ROWS } else { OnlineOptions::default().redone_rows };
     let (lock_timeout, cancel) = (interpreter.session.lock_timeout(), Some(interpreter.session.cancel.clone()));
     let memory_bytes_max = build_memory_bytes(interpreter.session);
-    let threads = build_threads(interpreter.session, job.max_dop);
+    // Not all processors unless asked for: reading ahead and writing behind take one while chunks are on their way, and a second
+    // thread of the build on two processors only waits for them (measured: 1.1 to 1.3 times as long).
+    let threads = match job.max_dop {
+        0 => build_threads(interpreter.session, 0).saturating_sub(1).max(1),
+        asked => build_threads(interpreter.session, asked),
+    };
     let options = OnlineOptions { redone_rows, party, lock_timeout, cancel, memory_bytes_max, threads };
     let begun = take_up(open, definition, job, options);
     let mut build = begun.map_err(|error| told(interpreter.session, open, error))?;

@@ -175,6 +175,14 @@ impl Binder<'_> {
         rel
     }
 
+    /// A column for a value of the query's own: a column of an enclosing query is not produced here, only read.
+    fn column_for(&mut self, produced: &[ColumnRef], name: &str, expr: &BoundExpr) -> ColumnRef {
+        match expr.as_column() {
+            Some(column) if !produced.contains(&column) => self.columns.add(name, expr.sql_type, expr.nullable),
+            _ => self.name_expr(name, expr),
+        }
+    }
+
     fn finish_select(
         &mut self,
         mut rel: Rel,
@@ -185,11 +193,12 @@ impl Binder<'_> {
     ) -> Result<BoundQuery, SqlError> {
         let mut exprs: Vec<(ColumnRef, BoundExpr)> = Vec::with_capacity(items.len());
         let mut outputs = Vec::with_capacity(items.len());
+        let produced = rel.columns();
         for item in items {
             if select.distinct && item.expr.sql_type.is_incomparable() {
                 return Err(error(421, &[&item.expr.sql_type.message_name()], item.span));
             }
-            let column = self.name_expr(&item.name, &item.expr);
+            let column = self.column_for(&produced, &item.name, &item.expr);
             if !exprs.iter().any(|(c, _)| *c == column) {
                 exprs.push((column, item.expr));
             }
@@ -201,7 +210,7 @@ impl Binder<'_> {
                 OrderKey::Output(index) => outputs[index].column,
                 OrderKey::Expr(_) if select.distinct => return Err(error(145, &[], select.span)),
                 OrderKey::Expr(expr) => {
-                    let column = self.name_expr("", &expr);
+                    let column = self.column_for(&produced, "", &expr);
                     if !exprs.iter().any(|(c, _)| *c == column) {
                         exprs.push((column, expr));
                     }
