@@ -246,6 +246,8 @@ pub(crate) struct EntryByFate {
     pub(crate) row: Vec<u8>,
     pub(crate) ghost: bool,
     pub(crate) fate: Fate,
+    /// Its writer made it: there was none before.
+    pub(crate) is_first: bool,
 }
 
 /// Every entry of a tree whose writer has committed, ghosts included. For when nobody writes yet.
@@ -262,12 +264,13 @@ pub(crate) fn entries_by_fate(database: &Database, info: &TreeInfo) -> Result<Ve
         let leaf = Slotted(page);
         for slot in 0..leaf.len() {
             let entry = leaf.entry(slot);
-            let fate = database.commits.fate(Version::of(&entry, header::creator_number(page)).writer);
+            let version = Version::of(&entry, header::creator_number(page));
+            let (fate, is_first) = (database.commits.fate(version.writer), version.pointer == 0);
             let mut key = Vec::new();
             leaf.key(slot, &mut key);
             let mut whole = Vec::new();
             let row = leaf.row(slot, &mut whole)?.payload.to_vec();
-            entries.push(EntryByFate { key, row, ghost: entry.ghost, fate });
+            entries.push(EntryByFate { key, row, ghost: entry.ghost, fate, is_first });
         }
         Ok(true)
     })?;

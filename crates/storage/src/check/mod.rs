@@ -137,9 +137,9 @@ pub struct PageCounts {
 /// What the units tree has.
 #[derive(Default)]
 struct Units {
-    /// Those that exist, as whoever made or dropped them last left them, whatever became of him.
+    /// Those that exist, as whoever changed them last left them, whatever became of him.
     here: Vec<TreeInfo>,
-    /// Dropped for good: the cleaner is giving their pages back, and what leads to a page tells nothing there any more.
+    /// Dropped for good, or never there for good: the cleaner is giving their pages back, and what leads to a page tells nothing there any more.
     gone: Vec<TreeInfo>,
 }
 
@@ -253,7 +253,10 @@ impl Database {
         let mut units = Units::default();
         for entry in crate::cleaner::entries_by_fate(self, self.units())? {
             match TreeInfo::decode(&entry.key, &entry.row) {
+                // Dropped for good, or made by a transaction that was rolled back: its pages are given back when there is log
+                // for that, and until then not all of them need hang in it.
                 Ok(info) if entry.ghost && entry.fate == Fate::Committed => units.gone.push(info),
+                Ok(info) if !entry.ghost && entry.is_first && entry.fate == Fate::Aborted => units.gone.push(info),
                 Ok(info) => units.here.push(info),
                 Err(error) => findings.add(FindingKind::Unit, Some(Self::UNITS_TREE), PageId::NONE, None, error.to_string()),
             }
