@@ -126,17 +126,11 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
         catalog.create(&mut txn).map_err(storage_of)?;
         txn.commit()?;
     }
-    // An online build that was not resumable ended with the instance: what it left goes.
-    let ended: Vec<_> = catalog.jobs.values().filter(|job| !job.resumable).cloned().collect();
-    if !ended.is_empty() {
-        let mut txn = database.begin();
-        for job in ended {
-            catalog.remove_job(&mut txn, job.table).map_err(storage_of)?;
-            for tree in [job.index.tree, job.side, job.runs] {
-                txn.drop_tree(tree)?;
-            }
-        }
-        txn.commit()?;
+    match without_ended_builds(&database, &catalog) {
+        Ok(without) => catalog = without,
+        // It goes at a later start: until a log backup makes room, what it left is only kept up to date.
+        Err(StorageError::LogFull { .. }) => {}
+        Err(error) => return Err(error),
     }
     let counters = load_counters(&view).map_err(storage_of)?;
     // The database's own table of files is the truer one: a crash may have come before master heard of a change.
@@ -149,6 +143,24 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
     crate::ddl::alter_database::apply_recovery(&open)?;
     crate::ddl::filegroups::apply_read_only(&open);
     Ok(open)
+}
+
+/// The catalog without online builds that were not resumable: they ended with the instance, and what they left goes.
+fn without_ended_builds(database: &Arc<thawdb_storage::Database>, catalog: &DatabaseCatalog) -> Result<DatabaseCatalog, StorageError> {
+    let mut without = catalog.clone();
+    let ended: Vec<_> = catalog.jobs.values().filter(|job| !job.resumable).cloned().collect();
+    if ended.is_empty() {
+        return Ok(without);
+    }
+    let mut txn = database.begin();
+    for job in ended {
+        without.remove_job(&mut txn, job.table).map_err(storage_of)?;
+        for tree in [job.index.tree, job.side, job.runs] {
+            txn.drop_tree(tree)?;
+        }
+    }
+    txn.commit()?;
+    Ok(without)
 }
 
 fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Result<(OpenDatabase, InstanceCatalog), StorageError> {

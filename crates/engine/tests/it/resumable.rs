@@ -232,11 +232,15 @@ fn a_log_that_runs_full_again_and_again_costs_nothing_but_its_backups() {
     assert!(lines.iter().any(|line| line.contains("Completed.")), "{size:?} {lines:?}");
     assert!(stops.len() >= 10, "{size:?} {stops:?}");
     assert!(stops.is_sorted_by(|before, after| before < after), "{stops:?}");
-    // The same log holds as much of the index in every interval, however many there were before.
-    let mut steps: Vec<i64> = stops.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    steps.sort_unstable();
-    // The first interval of each phase and the one between the phases are shorter; a checkpoint of the background makes some longer.
-    assert!(steps[3] * 10 >= steps[steps.len() / 2] * 8, "{steps:?}");
+    // The same log holds as much of the index in the last intervals as in the first, however many there were between; single ones
+    // differ by the VLF that a backup frees only if the log's end has left it.
+    let steps: Vec<i64> = stops.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let third = steps.len() / 3;
+    let (first, last) = (steps[..third].iter().sum::<i64>(), steps[steps.len() - third..].iter().sum::<i64>());
+    assert!(last * 10 >= first * 9, "{steps:?}");
+    // None is a small part of the others.
+    let most = steps.iter().max().expect("some");
+    assert!(steps.iter().filter(|step| **step * 2 < *most).count() <= 3, "{steps:?}");
     let lines = said(&mut a, "DBCC CHECKTABLE (Votes) WITH NO_INFOMSGS");
     assert!(lines.iter().all(|line| line.starts_with("done")), "{lines:?}");
     let both = "SELECT COUNT(*) AS n FROM Votes WITH (INDEX (i)) WHERE PostId >= 0";
