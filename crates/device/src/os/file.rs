@@ -1,6 +1,6 @@
 //! An open file of the operating system.
 //!
-//! Opened for direct I/O where the file system takes it, and buffered otherwise; locked with flock unless read-only.
+//! Opened for direct I/O where the file system takes it, and buffered otherwise; locked with flock unless read-only ([`lock`]).
 //!
 //! 1. Growth reserves room by fallocate, so that `Full` comes from [`BlockFile::set_len`]. Where the file system cannot,
 //!    the length alone is set, and a later write may find the disk full.
@@ -26,9 +26,15 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 use thawdb_observe::clock;
 use thawdb_observe::event::{self, Event, Family};
 use thawdb_observe::sync::{LockClass, Mutex};
+
+/// How long a file may still belong to a process that was killed, and between two looks whether it does.
+const LOCK_WAIT: Duration = Duration::from_secs(3);
+const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
 static LENGTH: LockClass = LockClass::new("DEVICE_FILE_LENGTH", 5);
 
@@ -61,7 +67,7 @@ impl OsFile {
         options.read(true).write(mode != OpenMode::ReadOnly).create_new(mode == OpenMode::CreateNew);
         let file = options.open(path).map_err(|e| failed(path, "open", None, &e))?;
         if mode != OpenMode::ReadOnly {
-            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(path, "lock", None, &e.into()))?;
+            lock(&file).map_err(|e| failed(path, "lock", None, &e.into()))?;
         }
         if mode == OpenMode::CreateNew {
             sync_folder_of(path)?;
@@ -78,6 +84,18 @@ impl OsFile {
             broken: AtomicBool::new(false),
         };
         Ok(Self { core: Arc::new(core), tickets: Arc::clone(tickets) })
+    }
+}
+
+/// Locks the file for this process alone. What a killed process had in flight is carried on by the kernel, which lets its
+/// files go only after that: so a lock that is held is waited for, for a while.
+fn lock(file: &File) -> rustix::io::Result<()> {
+    let until = Instant::now() + LOCK_WAIT;
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::AGAIN) if Instant::now() < until => thread::sleep(LOCK_PAUSE),
+            locked => return locked,
+        }
     }
 }
 

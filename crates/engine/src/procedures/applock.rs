@@ -13,7 +13,7 @@ use crate::batch::arguments::Argument;
 use crate::batch::failure::Failure;
 use crate::batch::outbox::Outbox;
 use crate::messages::message;
-use crate::procedures::Returned;
+use crate::procedures::{Returned, parameter};
 use crate::session::application_locks::{Ownership, mode_named};
 use crate::session::state::SessionState;
 use std::time::Duration;
@@ -63,12 +63,7 @@ impl<'a> Given<'a> {
         let parameters = procedure.parameters();
         let mut given: Vec<(&'static str, &Argument)> = Vec::with_capacity(arguments.len());
         for (at, argument) in arguments.iter().enumerate() {
-            let parameter = if argument.name.is_empty() {
-                parameters.get(at).ok_or_else(|| message(8144, &[&procedure.name()]))?
-            } else {
-                let named = parameters.iter().find(|parameter| parameter.eq_ignore_ascii_case(&argument.name));
-                named.ok_or_else(|| message(8145, &[&argument.name, &procedure.name()]))?
-            };
+            let parameter = parameters[parameter::place(procedure.name(), parameters, at, argument)?];
             if !argument.is_default {
                 given.push((parameter, argument));
             }

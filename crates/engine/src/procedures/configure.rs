@@ -11,7 +11,7 @@ use crate::batch::failure::Failure;
 use crate::batch::outbox::Outbox;
 use crate::instance::Engine;
 use crate::messages::{message, unsupported_option};
-use crate::procedures::Returned;
+use crate::procedures::{Returned, parameter};
 use crate::security::rule::Securable;
 use crate::session::state::SessionState;
 use crate::views::server::{CONFIGURATIONS, recorded};
@@ -23,28 +23,20 @@ const CHANGEABLE: [i32; 4] = [518, 1505, 1538, 1539];
 
 /// Whether a call gives a value: without one the settings are only shown.
 pub(crate) fn gives_value(arguments: &[Argument]) -> bool {
-    arguments.iter().enumerate().any(|(at, argument)| place(at, argument) == Some(1) && !argument.value.is_null())
-}
-
-fn place(at: usize, argument: &Argument) -> Option<usize> {
-    match argument.name.as_str() {
-        "" => (at < PARAMETERS.len()).then_some(at),
-        name => PARAMETERS.iter().position(|known| known.eq_ignore_ascii_case(name)),
-    }
+    let is_value = |at: usize, argument: &Argument| parameter::place(NAME, &PARAMETERS, at, argument).is_ok_and(|place| place == 1);
+    arguments.iter().enumerate().any(|(at, argument)| is_value(at, argument) && !argument.value.is_null())
 }
 
 /// Calls it with a value.
 pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: &[Argument]) -> Result<Returned, Failure> {
-    if !session.is_sysadmin() && !session.server_judge().allows(Securable::Server, "ALTER SETTINGS") {
+    if !session.server_judge().allows(Securable::Server, "ALTER SETTINGS") {
         return Err(message(15247, &[]).into());
     }
     let (mut name, mut value) = (None, None);
     for (at, argument) in arguments.iter().enumerate() {
-        match place(at, argument) {
-            Some(0) => name = argument.value.as_text().map(str::to_owned),
-            Some(_) => value = argument.value.as_i64(),
-            None if argument.name.is_empty() => return Err(message(8144, &[&NAME]).into()),
-            None => return Err(message(8145, &[&argument.name, &NAME]).into()),
+        match parameter::place(NAME, &PARAMETERS, at, argument)? {
+            0 => name = argument.value.as_text().map(str::to_owned),
+            _ => value = argument.value.as_i64(),
         }
     }
     let name = name.unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::ddl::compression;
 use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
-use crate::procedures::Returned;
+use crate::procedures::{Returned, parameter};
 use crate::session::state::SessionState;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -41,14 +41,7 @@ const PAGE_KB: u64 = 8;
 pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: &[Argument]) -> Result<Returned, Failure> {
     let mut given: [Scalar; 6] = std::array::from_fn(|_| Scalar::Null);
     for (at, argument) in arguments.iter().enumerate() {
-        let place = match argument.name.as_str() {
-            "" => (at < PARAMETERS.len()).then_some(at).ok_or_else(|| message(8144, &[&NAME]))?,
-            name => {
-                let place = PARAMETERS.iter().position(|known| known.eq_ignore_ascii_case(name));
-                place.ok_or_else(|| message(8145, &[&name, &NAME]))?
-            }
-        };
-        given[place] = argument.value.clone();
+        given[parameter::place(NAME, &PARAMETERS, at, argument)?] = argument.value.clone();
     }
     let mark = session.begin_statement();
     let outcome = estimates(session, &given).and_then(|rows| session.end_statement().map(|()| rows));

@@ -11,6 +11,7 @@ pub(crate) mod applock;
 pub(crate) mod catalog;
 pub(crate) mod configure;
 pub(crate) mod estimate;
+mod parameter;
 pub(crate) mod principals;
 pub(crate) mod rename;
 pub(crate) mod texts;

@@ -17,7 +17,7 @@ use crate::ddl::table::check_free;
 use crate::ddl::{catalog_error, change_catalog, lock_for_change};
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
-use crate::procedures::Returned;
+use crate::procedures::{Returned, parameter};
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{ConstraintKind, DatabaseCatalog, IndexId, TableDef};
@@ -30,14 +30,7 @@ const PARAMETERS: [&str; 3] = ["@objname", "@newname", "@objtype"];
 pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: &[Argument]) -> Result<Returned, Failure> {
     let mut given: [Option<String>; 3] = [None, None, None];
     for (at, argument) in arguments.iter().enumerate() {
-        let place = match argument.name.as_str() {
-            "" => (at < 3).then_some(at).ok_or_else(|| message(8144, &[&"sp_rename"]))?,
-            name => {
-                let place = PARAMETERS.iter().position(|known| known.eq_ignore_ascii_case(name));
-                place.ok_or_else(|| message(8145, &[&name, &"sp_rename"]))?
-            }
-        };
-        given[place] = argument.value.as_text().map(str::to_owned);
+        given[parameter::place("sp_rename", &PARAMETERS, at, argument)?] = argument.value.as_text().map(str::to_owned);
     }
     let [old, new, kind] = given;
     let old = old.ok_or_else(|| message(201, &[&"sp_rename", &PARAMETERS[0]]))?;

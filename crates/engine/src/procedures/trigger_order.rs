@@ -13,7 +13,7 @@ use crate::batch::module::find_object;
 use crate::ddl::names::parse_name;
 use crate::ddl::{catalog_error, change_catalog};
 use crate::messages::message;
-use crate::procedures::Returned;
+use crate::procedures::{Returned, parameter};
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{ObjectDef, ObjectId, ObjectKind, TriggerDef};
@@ -26,14 +26,7 @@ const PARAMETERS: [&str; 4] = ["@triggername", "@order", "@stmttype", "@namespac
 pub(crate) fn call(session: &mut SessionState, arguments: &[Argument]) -> Result<Returned, Failure> {
     let mut given: [Option<String>; 4] = [None, None, None, None];
     for (at, argument) in arguments.iter().enumerate() {
-        let place = match argument.name.as_str() {
-            "" => (at < PARAMETERS.len()).then_some(at).ok_or_else(|| message(8144, &[&NAME]))?,
-            name => {
-                let place = PARAMETERS.iter().position(|known| known.eq_ignore_ascii_case(name));
-                place.ok_or_else(|| message(8145, &[&name, &NAME]))?
-            }
-        };
-        given[place] = argument.value.as_text().map(str::to_owned);
+        given[parameter::place(NAME, &PARAMETERS, at, argument)?] = argument.value.as_text().map(str::to_owned);
     }
     let [name, order, statement, _] = given;
     let missing = |at: usize| message(201, &[&NAME, &PARAMETERS[at]]);

@@ -252,11 +252,9 @@ pub(crate) fn drop_server_role(session: &SessionState, name: &str, if_exists: bo
         let master = session.engine.master.lock();
         server_role_named(&master, name).map(|(id, _, fixed)| (id, fixed, master.logins.get(&id).map(|role| role.owner)))
     };
-    let Some((id, fixed, owner)) = found.filter(|(id, fixed, owner)| *fixed || may_alter_server_role(session, (*id, *fixed), *owner))
-    else {
+    let Some((id, fixed, _)) = found.filter(|(id, fixed, owner)| *fixed || may_alter_server_role(session, (*id, *fixed), *owner)) else {
         return if if_exists { Ok(()) } else { Err(missing()) };
     };
-    let _ = owner;
     if fixed {
         return Err(message(15150, &[&"drop", &"server role", &name]));
     }

@@ -192,9 +192,10 @@ fn drops_one(session: &SessionState, node: &DropObject, name: &ObjectName) -> Ch
     match node.kind {
         DropKind::Login | DropKind::User | DropKind::Role | DropKind::ServerRole => Ok(()),
         DropKind::Database => {
-            let Some(open) = session.engine.database_named(&name.name.text) else { return Ok(()) };
             let server = session.server_judge().allows(Securable::Server, "ALTER ANY DATABASE");
-            let own = session.judge(open.id).is_ok_and(|judge| judge.allows(Securable::Database, "CONTROL"));
+            // One that could not be opened has no users to ask: it is the instance's.
+            let open = session.engine.database_named(&name.name.text);
+            let own = open.is_some_and(|open| session.judge(open.id).is_ok_and(|judge| judge.allows(Securable::Database, "CONTROL")));
             if server || own { Ok(()) } else { Err(message(3701, &[&"drop", &"database", &name.name.text]).with_state(1)) }
         }
         DropKind::Schema => {
@@ -282,18 +283,23 @@ fn dbcc(session: &SessionState, node: &Dbcc) -> Checked {
     if allowed { Ok(()) } else { Err(message(2571, &[&user, &format!("DBCC {}", node.name)])) }
 }
 
-/// Whether a command names another database than the current one.
+/// Whether a command names another database than the current one, or might: what is no literal is not known yet.
 fn names_other(session: &SessionState, node: &Dbcc) -> bool {
     use thawdb_tsql::ast::{DbccArgument, ExprKind, Literal};
     let Some(first) = node.arguments.first() else { return false };
-    if !matches!(node.name.as_str(), "CHECKDB" | "CHECKALLOC" | "CHECKCATALOG" | "SHRINKDATABASE" | "LOGINFO") {
-        return false;
-    }
+    let is_other = |name: &str| !session.database.name().eq_ignore_ascii_case(name);
+    let of_database = matches!(node.name.as_str(), "CHECKDB" | "CHECKALLOC" | "CHECKCATALOG" | "SHRINKDATABASE" | "LOGINFO");
+    // The others name a table or a file, a table perhaps in another database.
+    let in_other = |name: &ObjectName| match of_database {
+        true => is_other(&name.name.text),
+        false => name.database.as_ref().is_some_and(|database| is_other(&database.text)),
+    };
     match first {
-        DbccArgument::Name(name) => !session.database.name().eq_ignore_ascii_case(&name.name.text),
+        DbccArgument::Name(name) => in_other(name),
         DbccArgument::Expr(expr) => match &expr.kind {
-            ExprKind::Literal(Literal::String { value, .. }) => !session.database.name().eq_ignore_ascii_case(value),
-            ExprKind::Literal(Literal::Integer(id)) => *id != 0 && *id != session.database.id.0,
+            ExprKind::Literal(Literal::String { value, .. }) if of_database => is_other(value),
+            ExprKind::Literal(Literal::String { value, .. }) => crate::ddl::names::parse_name(value).is_none_or(|name| in_other(&name)),
+            ExprKind::Literal(Literal::Integer(id)) => of_database && *id != 0 && *id != session.database.id.0,
             _ => true,
         },
     }

@@ -118,6 +118,10 @@ pub(crate) fn alter_user(interpreter: &mut Interpreter<'_, '_>, node: &AlterUser
             "DEFAULT_SCHEMA" => user.default_schema = Some(option_text(option)),
             "NAME" => name = Some(option_text(option)),
             "LOGIN" => {
+                // Whose login a user is decides what that login may: not for those who may only change users.
+                if !judge.allows(Securable::Database, "CONTROL") {
+                    return Err(missing().into());
+                }
                 let login = login_named(session, &option_text(option))?;
                 check_account(session, &catalog, &login, user.id)?;
                 user.sid = Some(login.sid);

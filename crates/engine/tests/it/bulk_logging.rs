@@ -1,21 +1,12 @@
 //! What SELECT INTO and CREATE INDEX leave in the log under each recovery model, by one thread and by two; and that what
 //! they made is there.
 
-use crate::script::{fresh_engine, said};
+use crate::asked::{is_done, number};
+use crate::script::fresh_engine;
 use thawdb_engine::Session;
 
 const ROWS: i64 = 65_536;
 const LOGGED: &str = "SELECT num_of_bytes_written FROM sys.dm_io_virtual_file_stats(DB_ID(), 2)";
-
-fn number(session: &mut Session, sql: &str) -> i64 {
-    let lines = said(session, sql);
-    lines.get(1).and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("{sql}: {lines:?}"))
-}
-
-fn is_done(session: &mut Session, sql: &str) {
-    let lines = said(session, sql);
-    assert!(lines.iter().all(|line| !line.starts_with("Msg")), "{sql}: {lines:?}");
-}
 
 /// Bytes that the log file is written meanwhile.
 fn logged(session: &mut Session, sql: &str) -> i64 {

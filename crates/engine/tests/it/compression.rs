@@ -1,35 +1,11 @@
 //! Tables and indexes with DATA_COMPRESSION: the same answers as without, on fewer pages; what is refused, and what the views
 //! and the estimate say.
 
+use crate::asked::{check, error, is_done, is_sound, value};
 use crate::script::{config, fresh_engine, said};
 use thawdb_engine::{Engine, Session};
 
 const METHODS: [&str; 3] = ["NONE", "ROW", "PAGE"];
-
-fn check(session: &mut Session, sql: &str, expected: &[&str]) {
-    assert_eq!(said(session, sql), expected, "{sql}");
-}
-
-/// Runs what must say nothing but that it is done.
-fn run(session: &mut Session, sql: &str) {
-    let lines = said(session, sql);
-    assert!(lines.iter().all(|line| line.starts_with("done")), "{sql}: {lines:?}");
-}
-
-fn number(session: &mut Session, sql: &str) -> i32 {
-    let lines = said(session, sql);
-    let found = lines.iter().find_map(|line| line.strip_prefix("Msg "));
-    found.and_then(|rest| rest.split(',').next()).map_or(0, |number| number.parse().expect("a number"))
-}
-
-fn value(session: &mut Session, sql: &str) -> String {
-    said(session, sql).get(1).cloned().unwrap_or_default()
-}
-
-fn is_sound(session: &mut Session, table: &str) {
-    let lines = said(session, &format!("DBCC CHECKTABLE ({table}) WITH NO_INFOMSGS"));
-    assert!(lines.iter().all(|line| line.starts_with("done")), "{table}: {lines:?}");
-}
 
 fn pages(session: &mut Session, table: &str, index: i32) -> u64 {
     let sql =
@@ -42,18 +18,18 @@ const COLUMNS: &str =
 
 /// Sixteen thousand votes, and a table of them for each setting: `vNONE`, `vROW`, `vPAGE`.
 fn votes(session: &mut Session) {
-    run(session, "CREATE TABLE n (n int NOT NULL PRIMARY KEY) INSERT n VALUES (0)");
+    is_done(session, "CREATE TABLE n (n int NOT NULL PRIMARY KEY) INSERT n VALUES (0)");
     for step in 0..14 {
-        run(session, &format!("INSERT n SELECT n + {} FROM n", 1 << step));
+        is_done(session, &format!("INSERT n SELECT n + {} FROM n", 1 << step));
     }
-    run(session, &format!("CREATE TABLE source (Id int NOT NULL PRIMARY KEY, {COLUMNS})"));
-    run(
+    is_done(session, &format!("CREATE TABLE source (Id int NOT NULL PRIMARY KEY, {COLUMNS})"));
+    is_done(
         session,
         "INSERT source SELECT n + 1, n / 2 + (n * 7919) % 1000, CASE WHEN n % 20 = 0 THEN n * 13 END, CASE WHEN n % 50 = 0 THEN 50 + n % 10 * 50 END, \
          CASE WHEN n % 7 = 0 THEN 3 WHEN n % 11 = 0 THEN 5 ELSE 2 END, DATEADD(day, n / 400, '2008-07-31') FROM n",
     );
     for method in METHODS {
-        run(
+        is_done(
             session,
             &format!(
                 "CREATE TABLE v{method} (Id int NOT NULL CONSTRAINT pk_{method} PRIMARY KEY, {COLUMNS}) WITH (DATA_COMPRESSION = {method})"
@@ -82,10 +58,13 @@ fn the_same_rows_lie_on_fewer_pages() {
     let mut counts = Vec::new();
     for method in METHODS {
         let table = format!("v{method}");
-        run(&mut a, &format!("INSERT {table} SELECT * FROM source"));
+        is_done(&mut a, &format!("INSERT {table} SELECT * FROM source"));
         is_sound(&mut a, &table);
         agrees(&mut a, &table, "source");
-        run(&mut a, &format!("CREATE INDEX i ON {table} (PostId) INCLUDE (CreationDate, VoteTypeId) WITH (DATA_COMPRESSION = {method})"));
+        is_done(
+            &mut a,
+            &format!("CREATE INDEX i ON {table} (PostId) INCLUDE (CreationDate, VoteTypeId) WITH (DATA_COMPRESSION = {method})"),
+        );
         is_sound(&mut a, &table);
         counts.push((pages(&mut a, &table, 1), pages(&mut a, &table, 2)));
     }
@@ -121,11 +100,11 @@ fn changes_read_back_under_every_setting() {
     let (engine, _) = fresh_engine("compression-changes");
     let mut a = engine.internal_session();
     votes(&mut a);
-    run(&mut a, "CREATE DATABASE other");
+    is_done(&mut a, "CREATE DATABASE other");
     for method in METHODS {
         let table = format!("v{method}");
-        run(&mut a, &format!("INSERT {table} SELECT * FROM source WHERE Id % 3 > 0"));
-        run(&mut a, &format!("CREATE INDEX i ON {table} (UserId) INCLUDE (VoteTypeId) WITH (DATA_COMPRESSION = {method})"));
+        is_done(&mut a, &format!("INSERT {table} SELECT * FROM source WHERE Id % 3 > 0"));
+        is_done(&mut a, &format!("CREATE INDEX i ON {table} (UserId) INCLUDE (VoteTypeId) WITH (DATA_COMPRESSION = {method})"));
         for sql in [
             "INSERT {t} SELECT * FROM source WHERE Id % 3 = 0",
             "UPDATE {t} SET BountyAmount = Id * 1000, UserId = NULL WHERE Id % 10 = 3",
@@ -157,17 +136,17 @@ fn a_setting_is_changed_by_each_kind_of_rebuild() {
     let (engine, _) = fresh_engine("compression-rebuild");
     let mut a = engine.internal_session();
     votes(&mut a);
-    run(&mut a, "SELECT * INTO h FROM source");
-    run(&mut a, "CREATE INDEX i ON h (PostId) INCLUDE (CreationDate)");
+    is_done(&mut a, "SELECT * INTO h FROM source");
+    is_done(&mut a, "CREATE INDEX i ON h (PostId) INCLUDE (CreationDate)");
     let setting = |session: &mut Session, index: i32| {
         value(session, &format!("SELECT data_compression_desc FROM sys.partitions WHERE object_id = OBJECT_ID('h') AND index_id = {index}"))
     };
     let (plain_rows, plain_index) = (pages(&mut a, "h", 0), pages(&mut a, "h", 2));
-    run(&mut a, "ALTER TABLE h REBUILD WITH (DATA_COMPRESSION = ROW)");
+    is_done(&mut a, "ALTER TABLE h REBUILD WITH (DATA_COMPRESSION = ROW)");
     assert_eq!((setting(&mut a, 0), setting(&mut a, 2)), ("ROW".into(), "NONE".into()));
     assert!(pages(&mut a, "h", 0) < plain_rows);
     agrees(&mut a, "h", "source");
-    run(&mut a, "ALTER TABLE h REBUILD PARTITION = ALL WITH (DATA_COMPRESSION = PAGE)");
+    is_done(&mut a, "ALTER TABLE h REBUILD PARTITION = ALL WITH (DATA_COMPRESSION = PAGE)");
     assert_eq!(setting(&mut a, 0), "PAGE");
     for sql in [
         "ALTER INDEX i ON h REBUILD WITH (DATA_COMPRESSION = PAGE)",
@@ -175,28 +154,28 @@ fn a_setting_is_changed_by_each_kind_of_rebuild() {
         "ALTER INDEX i ON h REBUILD WITH (DATA_COMPRESSION = PAGE, ONLINE = ON, RESUMABLE = ON)",
         "ALTER INDEX i ON h REBUILD",
     ] {
-        run(&mut a, sql);
+        is_done(&mut a, sql);
         assert!(pages(&mut a, "h", 2) < plain_index, "{sql}");
         let expected = if sql.contains("ROW") { "ROW" } else { "PAGE" };
         assert_eq!(setting(&mut a, 2), expected, "{sql}");
         is_sound(&mut a, "h");
     }
     // The clustered index takes over what the heap has, and the heap what that had.
-    run(&mut a, "CREATE CLUSTERED INDEX c ON h (Id)");
+    is_done(&mut a, "CREATE CLUSTERED INDEX c ON h (Id)");
     assert_eq!(setting(&mut a, 1), "PAGE");
     agrees(&mut a, "h", "source");
-    run(&mut a, "DROP INDEX c ON h");
+    is_done(&mut a, "DROP INDEX c ON h");
     assert_eq!((setting(&mut a, 0), setting(&mut a, 2)), ("PAGE".into(), "PAGE".into()));
-    run(&mut a, "CREATE CLUSTERED INDEX c ON h (Id) WITH (DATA_COMPRESSION = NONE)");
+    is_done(&mut a, "CREATE CLUSTERED INDEX c ON h (Id) WITH (DATA_COMPRESSION = NONE)");
     assert_eq!(setting(&mut a, 1), "NONE");
-    run(&mut a, "CREATE INDEX i ON h (PostId) WITH (DROP_EXISTING = ON)");
+    is_done(&mut a, "CREATE INDEX i ON h (PostId) WITH (DROP_EXISTING = ON)");
     assert_eq!(setting(&mut a, 2), "NONE");
-    run(&mut a, "ALTER INDEX ALL ON h REBUILD WITH (DATA_COMPRESSION = ROW)");
+    is_done(&mut a, "ALTER INDEX ALL ON h REBUILD WITH (DATA_COMPRESSION = ROW)");
     assert_eq!((setting(&mut a, 1), setting(&mut a, 2)), ("ROW".into(), "ROW".into()));
-    run(&mut a, "TRUNCATE TABLE h INSERT h SELECT * FROM source");
+    is_done(&mut a, "TRUNCATE TABLE h INSERT h SELECT * FROM source");
     assert_eq!(setting(&mut a, 1), "ROW");
-    run(&mut a, "ALTER TABLE h ALTER COLUMN VoteTypeId bigint NOT NULL");
-    run(&mut a, "ALTER TABLE h ADD Extra varchar(20) NOT NULL CONSTRAINT d DEFAULT 'more' WITH VALUES");
+    is_done(&mut a, "ALTER TABLE h ALTER COLUMN VoteTypeId bigint NOT NULL");
+    is_done(&mut a, "ALTER TABLE h ADD Extra varchar(20) NOT NULL CONSTRAINT d DEFAULT 'more' WITH VALUES");
     assert_eq!(value(&mut a, "SELECT COUNT(*) FROM h WHERE Extra = 'more'"), "16384");
     is_sound(&mut a, "h");
 }
@@ -213,23 +192,23 @@ fn every_type_is_kept() {
                   '0001-01-01T00:00:00.0000001', '2024-05-05T10:00:00 +05:30', '2024-05-05T10:01:00', 'pad', N'päd', 'x', N'ä', 0x0102, 0x00, \
                   '6F9619FF-8B86-D011-B42D-00C04FC964FF'";
     for method in METHODS {
-        run(&mut a, &format!("CREATE TABLE t{method} ({columns}) WITH (DATA_COMPRESSION = {method})"));
-        run(
+        is_done(&mut a, &format!("CREATE TABLE t{method} ({columns}) WITH (DATA_COMPRESSION = {method})"));
+        is_done(
             &mut a,
             &format!("INSERT t{method} (id, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v) VALUES (1, {values})"),
         );
-        run(&mut a, &format!("INSERT t{method} (id) VALUES (2)"));
+        is_done(&mut a, &format!("INSERT t{method} (id) VALUES (2)"));
         for id in 3..60 {
             let text = format!("REPLICATE('{}', {})", id % 7, id * 20);
-            run(
+            is_done(
                 &mut a,
                 &format!(
                     "INSERT t{method} (id, b, e, p, r, s, t) VALUES ({id}, {id}, {id} * 1.5, LEFT({text}, 25), LEFT({text}, 90), {text}, CONVERT(binary(20), {id}))"
                 ),
             );
         }
-        run(&mut a, &format!("INSERT t{method} (id, s) VALUES (100, REPLICATE(CONVERT(nvarchar(max), N'long'), 5000))"));
-        run(&mut a, &format!("ALTER TABLE t{method} REBUILD"));
+        is_done(&mut a, &format!("INSERT t{method} (id, s) VALUES (100, REPLICATE(CONVERT(nvarchar(max), N'long'), 5000))"));
+        is_done(&mut a, &format!("ALTER TABLE t{method} REBUILD"));
         is_sound(&mut a, &format!("t{method}"));
         let shown = "id, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, '[' + p + ']', N'[' + q + N']', r, s, t, u, v";
         let all = |method: &str| format!("SELECT {shown} FROM t{method} ORDER BY id");
@@ -241,8 +220,8 @@ fn every_type_is_kept() {
 fn what_cannot_be_compressed_is_refused() {
     let (engine, _) = fresh_engine("compression-refused");
     let mut a = engine.internal_session();
-    run(&mut a, "CREATE TABLE t (id int NOT NULL CONSTRAINT pk PRIMARY KEY, a int)");
-    run(&mut a, "CREATE INDEX i ON t (a)");
+    is_done(&mut a, "CREATE TABLE t (id int NOT NULL CONSTRAINT pk PRIMARY KEY, a int)");
+    is_done(&mut a, "CREATE INDEX i ON t (a)");
     for (expected, sql) in [
         (7711, "CREATE INDEX j ON t (a) WITH (DATA_COMPRESSION = ROW, DATA_COMPRESSION = PAGE)"),
         (7711, "CREATE TABLE u (id int) WITH (DATA_COMPRESSION = ROW, DATA_COMPRESSION = ROW)"),
@@ -254,7 +233,7 @@ fn what_cannot_be_compressed_is_refused() {
         (102, "ALTER INDEX i ON t REBUILD WITH (DATA_COMPRESSION = ZIP)"),
         (40517, "CREATE TABLE u (id int) WITH (MEMORY_OPTIMIZED = ON)"),
     ] {
-        assert_eq!(number(&mut a, sql), expected, "{sql}");
+        assert_eq!(error(&mut a, sql), expected, "{sql}");
     }
     assert_eq!(value(&mut a, "SELECT COUNT(*) FROM sys.indexes WHERE object_id = OBJECT_ID('t')"), "2");
 }
@@ -264,7 +243,7 @@ fn the_estimate_is_what_a_rebuild_makes() {
     let (engine, _) = fresh_engine("compression-estimate");
     let mut a = engine.internal_session();
     votes(&mut a);
-    run(&mut a, "CREATE INDEX i ON source (PostId) INCLUDE (CreationDate)");
+    is_done(&mut a, "CREATE INDEX i ON source (PostId) INCLUDE (CreationDate)");
     let estimate = |session: &mut Session, setting: &str| {
         let lines = said(session, &format!("EXEC sp_estimate_data_compression_savings 'dbo', 'source', NULL, NULL, '{setting}'"));
         let sizes = |line: &String| line.split(" | ").map(str::to_owned).collect::<Vec<_>>();
@@ -274,9 +253,9 @@ fn the_estimate_is_what_a_rebuild_makes() {
         let rows = estimate(&mut a, setting);
         assert_eq!(rows.len(), 2, "{rows:?}");
         let table = format!("e{setting}");
-        run(&mut a, &format!("SELECT * INTO {table} FROM source"));
-        run(&mut a, &format!("CREATE UNIQUE CLUSTERED INDEX c ON {table} (Id) WITH (DATA_COMPRESSION = {setting})"));
-        run(&mut a, &format!("CREATE INDEX i ON {table} (PostId) INCLUDE (CreationDate) WITH (DATA_COMPRESSION = {setting})"));
+        is_done(&mut a, &format!("SELECT * INTO {table} FROM source"));
+        is_done(&mut a, &format!("CREATE UNIQUE CLUSTERED INDEX c ON {table} (Id) WITH (DATA_COMPRESSION = {setting})"));
+        is_done(&mut a, &format!("CREATE INDEX i ON {table} (PostId) INCLUDE (CreationDate) WITH (DATA_COMPRESSION = {setting})"));
         for (row, index) in rows.iter().zip([1, 2]) {
             let (current, requested): (u64, u64) = (row[4].parse().expect("KB"), row[5].parse().expect("KB"));
             assert_eq!(current, 8 * pages(&mut a, "source", index));
@@ -292,6 +271,6 @@ fn the_estimate_is_what_a_rebuild_makes() {
         (8145, "EXEC sp_estimate_data_compression_savings @nope = 1"),
         (201, "EXEC sp_estimate_data_compression_savings @schema_name = 'dbo', @data_compression = 'ROW'"),
     ] {
-        assert_eq!(number(&mut a, sql), expected, "{sql}");
+        assert_eq!(error(&mut a, sql), expected, "{sql}");
     }
 }

@@ -4,6 +4,7 @@
 //! Each case makes `hurt` whole in the same way: a table of bulk-made rows and an index, both logged by their making alone,
 //! so that no log can repair them; closes the engine; changes bytes of the file; opens it again.
 
+use crate::asked::is_done;
 use crate::script::{config, fresh_engine, said};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -22,11 +23,6 @@ struct Hurt {
     /// Leaves of the table and of its index, in order of their numbers.
     rows: Vec<u64>,
     entries: Vec<u64>,
-}
-
-fn is_done(session: &mut Session, sql: &str) {
-    let lines = said(session, sql);
-    assert!(lines.iter().all(|line| !line.starts_with("Msg")), "{sql}: {lines:?}");
 }
 
 /// The rows of a result set of one column.

@@ -1,6 +1,7 @@
 //! Index operations stopped again and again by whatever stops them: nothing is lost, nothing falls back, and at the end
 //! the index agrees with the table and with one built in one go.
 
+use crate::asked::value;
 use crate::script::{config, fresh_engine, said};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,10 +12,6 @@ use thawdb_engine::{Engine, Session};
 const CREATE: &str = "CREATE INDEX i ON t (a) INCLUDE (b) WITH (ONLINE = ON, RESUMABLE = ON, MAXDOP = 1)";
 
 const KEPT: &str = "SELECT COUNT(*) FROM sys.thawdb_index_operations WHERE is_kept_in_memory = 1";
-
-fn value(session: &mut Session, sql: &str) -> String {
-    said(session, sql).get(1).cloned().unwrap_or_default()
-}
 
 fn percent(session: &mut Session) -> f64 {
     value(session, "SELECT percent_complete FROM sys.index_resumable_operations").parse().unwrap_or(0.0)

@@ -4,8 +4,9 @@
 //! messages and metadata, none of it may show them. A way is a batch, the number it is refused with (`ok` where SQL Server answers
 //! with nothing, NULL or no rows), tried by `mallory`, who is a user of the database and of nothing else.
 
-use crate::script::said;
-use crate::security::{PASSWORD, enter, login, outcome, rows, run, shop};
+use crate::asked::is_done;
+use crate::script::{config, said};
+use crate::security::{PASSWORD, enter, login, outcome, rows, shop};
 use std::sync::Arc;
 use thawdb_engine::{Engine, Session};
 
@@ -310,7 +311,7 @@ const LOOKS: &[&str] = &[
 
 fn locked_down(name: &str) -> (Arc<Engine>, Session, Session) {
     let (engine, mut sa) = shop(name);
-    MADE.iter().for_each(|batch| run(&mut sa, batch));
+    MADE.iter().for_each(|batch| is_done(&mut sa, batch));
     let mallory = enter(&engine, "mallory", "shop");
     (engine, sa, mallory)
 }
@@ -390,17 +391,73 @@ fn nobody_else_gets_in_beside() {
     }
     // A right taken away is gone at the next statement, though the plan is the same.
     assert_eq!(outcome(&mut mallory, "SELECT note FROM dbo.shown WHERE id = 1"), "ok");
-    run(&mut sa, "REVOKE SELECT ON dbo.shown FROM mallory");
+    is_done(&mut sa, "REVOKE SELECT ON dbo.shown FROM mallory");
     assert_eq!(outcome(&mut mallory, "SELECT note FROM dbo.shown WHERE id = 1"), "229");
-    run(&mut sa, "GRANT SELECT ON dbo.shown TO mallory");
+    is_done(&mut sa, "GRANT SELECT ON dbo.shown TO mallory");
     assert_eq!(outcome(&mut mallory, "SELECT note FROM dbo.shown WHERE id = 1"), "ok");
     // One that is given and taken back in a transaction that is rolled back was never there.
-    run(&mut sa, "BEGIN TRANSACTION GRANT SELECT ON dbo.secret TO mallory");
+    is_done(&mut sa, "BEGIN TRANSACTION GRANT SELECT ON dbo.secret TO mallory");
     assert_eq!(outcome(&mut mallory, "SELECT note FROM dbo.shown WHERE id = 1"), "ok");
-    run(&mut sa, "ROLLBACK");
+    is_done(&mut sa, "ROLLBACK");
     assert_eq!(outcome(&mut mallory, "SELECT price FROM dbo.secret"), "229");
     // A user that is dropped is nobody at once.
-    run(&mut sa, "DROP USER mallory");
+    is_done(&mut sa, "DROP USER mallory");
     assert_eq!(outcome(&mut mallory, "SELECT note FROM dbo.shown WHERE id = 1"), "916");
     assert_eq!(login(&engine, "mallory", PASSWORD, "shop").err(), Some(4060));
+}
+
+#[test]
+fn the_owner_of_one_database_is_nobody_in_another() {
+    let (_engine, mut sa, mut mallory) = locked_down("lockdown-owner");
+    is_done(&mut sa, "ALTER ROLE db_owner ADD MEMBER mallory");
+    for (batch, expected) in [
+        ("DBCC CHECKTABLE ('dbo.secret') WITH NO_INFOMSGS", "ok"),
+        ("DBCC CHECKTABLE ('hidden_base.dbo.t') WITH NO_INFOMSGS", "2571"),
+        ("DBCC CHECKTABLE (hidden_base..t) WITH NO_INFOMSGS", "2571"),
+        ("DECLARE @t sysname = N'hidden_base.dbo.t' DBCC CHECKTABLE (@t) WITH NO_INFOMSGS", "*"),
+        ("DBCC CHECKIDENT ('hidden_base.dbo.t', RESEED, 1)", "2571"),
+        ("DBCC CHECKDB (hidden_base)", "2571"),
+        ("DBCC SHRINKDATABASE (hidden_base)", "2571"),
+        ("DROP DATABASE hidden_base", "3701"),
+        ("SELECT * FROM hidden_base.dbo.t", "916"),
+    ] {
+        let lines = said(&mut mallory, batch);
+        let told = outcome(&mut mallory, batch);
+        assert!(told == expected || (expected == "*" && told != "ok"), "{batch}: {lines:?}");
+        assert_eq!(shows_hidden(batch, &lines), None, "{batch}");
+    }
+    assert_eq!(rows(&mut sa, "SELECT a FROM hidden_base.dbo.t"), "4711");
+}
+
+#[test]
+fn who_may_change_users_gets_no_login_of_another() {
+    let (engine, mut sa, mut mallory) = locked_down("lockdown-users");
+    is_done(
+        &mut sa,
+        "ALTER ROLE db_accessadmin ADD MEMBER mallory; CREATE LOGIN rich WITH PASSWORD = 'Wonder-Land9'; CREATE USER rich FOR LOGIN rich",
+    );
+    is_done(&mut sa, "GRANT SELECT ON dbo.secret TO rich");
+    // The user's rights would be her own's with the next login.
+    assert_eq!(outcome(&mut mallory, "ALTER USER rich WITH LOGIN = alice"), "15151");
+    assert_eq!(outcome(&mut mallory, "ALTER USER rich WITH DEFAULT_SCHEMA = dbo"), "ok");
+    assert_eq!(outcome(&mut enter(&engine, "alice", "shop"), "SELECT price FROM dbo.secret"), "229");
+    assert_eq!(outcome(&mut sa, "ALTER USER rich WITH LOGIN = rich"), "ok");
+}
+
+#[test]
+fn one_that_could_not_be_opened_is_dropped_by_those_who_may() {
+    let (engine, mut sa, mallory) = locked_down("lockdown-unopened");
+    is_done(&mut sa, "USE master");
+    let file = rows(&mut sa, "SELECT physical_name FROM sys.master_files WHERE name = N'hidden_base'");
+    drop((sa, mallory));
+    engine.close().expect("closes");
+    drop(engine);
+    std::fs::write(&file, b"no database").expect("the file is there");
+    let folder = std::path::Path::new(&file).ancestors().nth(1).expect("a folder").to_owned();
+    let engine = Engine::open(config(&folder)).expect("opens beside a damaged database");
+    let mut mallory = enter(&engine, "mallory", "shop");
+    assert_eq!(outcome(&mut mallory, "DROP DATABASE hidden_base"), "3701");
+    let mut sa = engine.internal_session();
+    assert_eq!(rows(&mut sa, "SELECT COUNT(*) FROM sys.databases WHERE name = N'hidden_base'"), "1");
+    assert_eq!(outcome(&mut sa, "DROP DATABASE hidden_base"), "ok");
 }

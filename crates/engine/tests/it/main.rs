@@ -12,6 +12,7 @@
 //! reviewing what changed against SQL Server's documentation is the work.
 
 mod anomalies;
+mod asked;
 mod bulk_logging;
 mod calls;
 mod compression;

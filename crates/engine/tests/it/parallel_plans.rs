@@ -1,5 +1,6 @@
 //! Plans of several threads as sessions meet them: settings and hints, isolation levels, many sessions at once, waits.
 
+use crate::asked::{is_done, number};
 use crate::script::{config, fresh_engine, said};
 use std::sync::Arc;
 use std::thread;
@@ -7,16 +8,6 @@ use thawdb_engine::{Engine, Session};
 
 const ROWS: i64 = 32_768;
 const GROUPS: &str = "SELECT a % 5, COUNT(*), SUM(CAST(a AS bigint)), MIN(b), AVG(c) FROM big GROUP BY a % 5 ORDER BY 1";
-
-fn is_done(session: &mut Session, sql: &str) {
-    let lines = said(session, sql);
-    assert!(lines.iter().all(|line| !line.starts_with("Msg")), "{sql}: {lines:?}");
-}
-
-fn number(session: &mut Session, sql: &str) -> i64 {
-    let lines = said(session, sql);
-    lines.get(1).and_then(|line| line.parse().ok()).unwrap_or_else(|| panic!("{sql}: {lines:?}"))
-}
 
 /// A table of some hundred pages, and an instance in which nothing is too cheap for several threads.
 fn instance(name: &str) -> (Arc<Engine>, Session) {

@@ -1,26 +1,13 @@
 //! Index operations beside a table's use, from statements: paused by an error, by another session and by a restart, taken
 //! up again, and right at the end.
 
+use crate::asked::{check, first, is_sound};
 use crate::script::{config, fresh_engine, said};
-use thawdb_engine::{Engine, Session};
+use thawdb_engine::Engine;
 
 const STATE: &str = "SELECT name, state_desc, percent_complete FROM sys.index_resumable_operations";
 const TABLE: &str = "CREATE TABLE t (id int PRIMARY KEY, a int, b varchar(10)) \
                      INSERT t VALUES (1, 5, 'x'), (2, 6, 'y'), (3, 5, 'z'), (4, 7, 'w')";
-
-fn check(session: &mut Session, sql: &str, expected: &[&str]) {
-    assert_eq!(said(session, sql), expected, "{sql}");
-}
-
-fn first(session: &mut Session, sql: &str) -> String {
-    said(session, sql).first().cloned().unwrap_or_default()
-}
-
-/// The check of the table with its indexes says nothing.
-fn is_sound(session: &mut Session) {
-    let lines = said(session, "DBCC CHECKTABLE (t) WITH NO_INFOMSGS");
-    assert!(lines.iter().all(|line| line.starts_with("done")), "{lines:?}");
-}
 
 #[test]
 fn an_error_pauses_and_the_table_goes_on() {
@@ -50,7 +37,7 @@ fn an_error_pauses_and_the_table_goes_on() {
     let by_index = "SELECT a, b FROM t WITH (INDEX (i)) WHERE a > 0 ORDER BY a";
     check(&mut b, by_index, &["[a int, b varchar(10)]", "5 | x", "7 | w", "8 | yy", "9 | u", "50 | z", "done 5"]);
     assert!(first(&mut b, "INSERT t VALUES (7, 50, '')").starts_with("Msg 2601"));
-    is_sound(&mut b);
+    is_sound(&mut b, "t");
 }
 
 #[test]
@@ -77,7 +64,7 @@ fn a_pause_from_elsewhere_ends_the_session_that_works() {
     said(&mut b, "COMMIT");
     check(&mut c, "ALTER INDEX ALL ON t RESUME WITH (MAX_DURATION = 5 MINUTES)", &[]);
     check(&mut c, "SELECT id FROM t WITH (INDEX (i)) WHERE a = 10", &["[id int]", "10", "done 1"]);
-    is_sound(&mut c);
+    is_sound(&mut c, "t");
 }
 
 #[test]
@@ -110,7 +97,7 @@ fn a_restart_leaves_it_paused_and_abort_leaves_nothing() {
     check(&mut a, "DROP TABLE jt", &[]);
     check(&mut a, "UPDATE t SET a = id", &["done 4"]);
     check(&mut a, "CREATE UNIQUE INDEX k ON t (a) WITH (ONLINE = ON)", &[]);
-    is_sound(&mut a);
+    is_sound(&mut a, "t");
 }
 
 #[test]
@@ -158,13 +145,13 @@ fn an_online_build_of_many_chunks_and_a_rebuild() {
     check(&mut a, "CREATE INDEX i ON t (a) INCLUDE (b) WITH (ONLINE = ON, RESUMABLE = ON, MAXDOP = 1)", &[]);
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     writer.join().expect("no panic");
-    is_sound(&mut a);
+    is_sound(&mut a, "t");
     let both = "SELECT (SELECT COUNT(*) FROM t WITH (INDEX (i)) WHERE a >= 0) - (SELECT COUNT(*) FROM t WITH (INDEX (0))) AS n";
     check(&mut a, both, &["[n int]", "0", "done 1"]);
     check(&mut a, "ALTER INDEX ALL ON t REBUILD", &[]);
     check(&mut a, "ALTER INDEX i ON t REBUILD WITH (ONLINE = OFF)", &[]);
     assert!(first(&mut a, "ALTER INDEX nope ON t REBUILD").starts_with("Msg 2727"));
-    is_sound(&mut a);
+    is_sound(&mut a, "t");
 }
 
 /// The published script: a log of fixed size that only log backups free, taken when it is full.
@@ -265,6 +252,6 @@ fn a_filtered_index_hears_of_rows_that_enter_and_leave_while_it_is_built() {
     said(&mut a, create);
     let by_index = "SELECT a, id FROM t WITH (INDEX (i)) WHERE b > '' ORDER BY a";
     check(&mut b, by_index, &["[a int, id int]", "5 | 7", "6 | 2", "9 | 5", "70 | 4", "done 4"]);
-    is_sound(&mut b);
+    is_sound(&mut b, "t");
     assert!(first(&mut b, "UPDATE t SET b = 'x' WHERE id = 8").starts_with("Msg 2601"));
 }

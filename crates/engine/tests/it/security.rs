@@ -3,6 +3,7 @@
 //! Each test has an instance of its own, in which sa has made a database `shop` with a secret table; others log in with their
 //! passwords and are told what they may not do, by SQL Server's numbers.
 
+use crate::asked::is_done;
 use crate::script::{config, fresh_engine, said};
 use std::sync::Arc;
 use thawdb_engine::{Engine, LoginRequest, Secret, Session};
@@ -24,12 +25,6 @@ pub fn rows(session: &mut Session, batch: &str) -> String {
     shown.map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
-/// Runs a batch that must not fail.
-pub fn run(session: &mut Session, batch: &str) {
-    let lines = said(session, batch);
-    assert!(!lines.iter().any(|line| line.starts_with("Msg ")), "{batch}\n{}", lines.join("\n"));
-}
-
 pub fn login(engine: &Arc<Engine>, user: &str, password: &str, database: &str) -> Result<Session, i32> {
     let request = LoginRequest { user: user.into(), password: Secret::new(password), database: database.into(), ..LoginRequest::default() };
     engine.login(request).map(|(session, _)| session).map_err(|error| error.number)
@@ -43,17 +38,17 @@ pub fn enter(engine: &Arc<Engine>, user: &str, database: &str) -> Session {
 pub fn shop(name: &str) -> (Arc<Engine>, Session) {
     let (engine, _) = fresh_engine(name);
     let mut sa = engine.internal_session();
-    run(
+    is_done(
         &mut sa,
         &format!("CREATE LOGIN alice WITH PASSWORD = '{PASSWORD}'; CREATE LOGIN bob WITH PASSWORD = '{PASSWORD}'; CREATE DATABASE shop"),
     );
-    run(&mut sa, "USE shop");
-    run(&mut sa, "CREATE USER alice FOR LOGIN alice");
-    run(
+    is_done(&mut sa, "USE shop");
+    is_done(&mut sa, "CREATE USER alice FOR LOGIN alice");
+    is_done(
         &mut sa,
         "CREATE TABLE dbo.secret (id int IDENTITY PRIMARY KEY, name nvarchar(40), price int); INSERT dbo.secret VALUES (N'gold', 7)",
     );
-    run(&mut sa, "CREATE TABLE dbo.shown (id int PRIMARY KEY, note nvarchar(40)); INSERT dbo.shown VALUES (1, N'hello')");
+    is_done(&mut sa, "CREATE TABLE dbo.shown (id int PRIMARY KEY, note nvarchar(40)); INSERT dbo.shown VALUES (1, N'hello')");
     (engine, sa)
 }
 
@@ -67,14 +62,14 @@ fn logins_come_and_go() {
     assert_eq!(login(&engine, "bob", PASSWORD, "shop").err(), Some(4060));
     assert_eq!(login(&engine, "bob", PASSWORD, "nowhere").err(), Some(4060));
     assert_eq!(login(&engine, "bob", PASSWORD, "").map(|_| ()), Ok(()));
-    run(&mut sa, "ALTER LOGIN bob WITH DEFAULT_DATABASE = shop");
+    is_done(&mut sa, "ALTER LOGIN bob WITH DEFAULT_DATABASE = shop");
     assert_eq!(login(&engine, "bob", PASSWORD, "").err(), Some(4064));
     assert_eq!(login(&engine, "bob", PASSWORD, "master").map(|_| ()), Ok(()));
-    run(&mut sa, "ALTER LOGIN bob DISABLE");
+    is_done(&mut sa, "ALTER LOGIN bob DISABLE");
     assert_eq!(login(&engine, "bob", PASSWORD, "master").err(), Some(18456));
-    run(&mut sa, "ALTER LOGIN bob ENABLE; USE master; DENY CONNECT SQL TO bob");
+    is_done(&mut sa, "ALTER LOGIN bob ENABLE; USE master; DENY CONNECT SQL TO bob");
     assert_eq!(login(&engine, "bob", PASSWORD, "master").err(), Some(18456));
-    run(&mut sa, "REVOKE CONNECT SQL FROM bob; ALTER LOGIN bob WITH NAME = robert, PASSWORD = 'Another-1word'");
+    is_done(&mut sa, "REVOKE CONNECT SQL FROM bob; ALTER LOGIN bob WITH NAME = robert, PASSWORD = 'Another-1word'");
     assert_eq!(login(&engine, "bob", PASSWORD, "master").err(), Some(18456));
     assert_eq!(login(&engine, "Robert", "Another-1word", "master").map(|_| ()), Ok(()));
     let mut alice = enter(&engine, "alice", "shop");
@@ -116,8 +111,8 @@ fn logins_come_and_go() {
 fn what_was_granted_is_there_after_a_restart() {
     let (engine, mut sa) = shop("security-restart");
     let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-security-restart");
-    run(&mut sa, "CREATE ROLE readers; ALTER ROLE readers ADD MEMBER alice; GRANT SELECT ON dbo.shown TO readers");
-    run(
+    is_done(&mut sa, "CREATE ROLE readers; ALTER ROLE readers ADD MEMBER alice; GRANT SELECT ON dbo.shown TO readers");
+    is_done(
         &mut sa,
         "DENY SELECT ON dbo.secret TO readers; USE master; GRANT VIEW SERVER STATE TO bob; ALTER SERVER ROLE dbcreator ADD MEMBER bob",
     );
@@ -138,8 +133,8 @@ fn what_was_granted_is_there_after_a_restart() {
 #[test]
 fn permissions_cover_and_deny() {
     let (engine, mut sa) = shop("security-cover");
-    run(&mut sa, "CREATE SCHEMA sales");
-    run(&mut sa, "CREATE TABLE sales.orders (id int PRIMARY KEY, total int); INSERT sales.orders VALUES (1, 10)");
+    is_done(&mut sa, "CREATE SCHEMA sales");
+    is_done(&mut sa, "CREATE TABLE sales.orders (id int PRIMARY KEY, total int); INSERT sales.orders VALUES (1, 10)");
     let mut alice = enter(&engine, "alice", "shop");
     let read = "SELECT total FROM sales.orders";
     let steps: [(&str, &str); 14] = [
@@ -158,20 +153,20 @@ fn permissions_cover_and_deny() {
         ("REVOKE SELECT FROM public; GRANT SELECT ON sales.orders (total) TO alice; DENY SELECT ON sales.orders TO bob_role", "ok"),
         ("ALTER ROLE bob_role ADD MEMBER alice", "ok"),
     ];
-    run(&mut sa, "CREATE ROLE bob_role");
+    is_done(&mut sa, "CREATE ROLE bob_role");
     for (change, expected) in steps {
-        run(&mut sa, change);
+        is_done(&mut sa, change);
         assert_eq!(outcome(&mut alice, read), expected, "{change}");
     }
     assert_eq!(outcome(&mut alice, "SELECT id FROM sales.orders"), "230");
     assert_eq!(outcome(&mut alice, "SELECT * FROM sales.orders"), "230");
     assert_eq!(outcome(&mut alice, "SELECT total FROM sales.orders WHERE id = 1"), "230");
     assert_eq!(outcome(&mut alice, "UPDATE sales.orders SET total = 1"), "229");
-    run(&mut sa, "GRANT UPDATE ON sales.orders (total) TO alice");
+    is_done(&mut sa, "GRANT UPDATE ON sales.orders (total) TO alice");
     assert_eq!(outcome(&mut alice, "UPDATE sales.orders SET total = 11"), "ok");
     assert_eq!(outcome(&mut alice, "UPDATE sales.orders SET total = 11 WHERE id = 1"), "230");
     assert_eq!(outcome(&mut alice, "UPDATE sales.orders SET id = 2"), "230");
-    run(&mut sa, "ALTER ROLE db_owner ADD MEMBER alice");
+    is_done(&mut sa, "ALTER ROLE db_owner ADD MEMBER alice");
     assert_eq!(outcome(&mut alice, "SELECT id FROM sales.orders"), "230", "a denial outweighs db_owner");
     assert_eq!(outcome(&mut alice, "CREATE TABLE sales.more (a int)"), "ok");
 }
@@ -202,7 +197,7 @@ fn chains_of_ownership_and_contexts() {
         "GRANT SELECT ON dbo.prices TO alice; GRANT SELECT ON dbo.nested TO alice; GRANT SELECT ON dbo.broken TO alice",
         "GRANT EXECUTE ON SCHEMA::dbo TO alice; GRANT SELECT ON dbo.all_prices TO alice",
     ] {
-        run(&mut sa, batch);
+        is_done(&mut sa, batch);
     }
     let mut alice = enter(&engine, "alice", "shop");
     for (batch, expected) in [
@@ -231,10 +226,10 @@ fn chains_of_ownership_and_contexts() {
     ] {
         assert_eq!(outcome(&mut alice, batch), expected, "{batch}");
     }
-    run(&mut sa, "DENY SELECT ON dbo.prices TO vendors; ALTER ROLE vendors ADD MEMBER alice");
+    is_done(&mut sa, "DENY SELECT ON dbo.prices TO vendors; ALTER ROLE vendors ADD MEMBER alice");
     assert_eq!(outcome(&mut alice, "SELECT price FROM dbo.prices"), "229");
     assert_eq!(outcome(&mut alice, "SELECT price FROM dbo.nested"), "ok", "the chain does not look at what is inside");
-    run(&mut sa, "ALTER AUTHORIZATION ON dbo.best TO owner2");
+    is_done(&mut sa, "ALTER AUTHORIZATION ON dbo.best TO owner2");
     assert_eq!(outcome(&mut alice, "EXEC dbo.best"), "229", "its permissions went, and its chain");
     assert_eq!(rows(&mut sa, "SELECT note FROM dbo.log"), "box");
     // A user made by EXECUTE AS reads with its own rights; REVERT gives the old ones back.
@@ -248,9 +243,9 @@ fn chains_of_ownership_and_contexts() {
         rows(&mut sa, "USE master; EXECUTE AS LOGIN = 'bob'; SELECT SUSER_SNAME(), IS_SRVROLEMEMBER('sysadmin'); REVERT"),
         "bob | 0"
     );
-    run(&mut sa, "USE shop; EXEC('EXECUTE AS USER = ''alice''')");
+    is_done(&mut sa, "USE shop; EXEC('EXECUTE AS USER = ''alice''')");
     assert_eq!(rows(&mut sa, "SELECT USER_NAME()"), "dbo", "a context ends with its text");
-    run(&mut sa, "DECLARE @c varbinary(100); EXECUTE AS USER = 'alice' WITH COOKIE INTO @c; REVERT WITH COOKIE = @c");
+    is_done(&mut sa, "DECLARE @c varbinary(100); EXECUTE AS USER = 'alice' WITH COOKIE INTO @c; REVERT WITH COOKIE = @c");
     assert_eq!(outcome(&mut sa, "DECLARE @c varbinary(100); EXECUTE AS USER = 'alice' WITH COOKIE INTO @c; REVERT"), "15591");
     assert_eq!(outcome(&mut sa, "REVERT; EXECUTE AS USER = 'alice' WITH NO REVERT; REVERT"), "15591");
 }
@@ -311,18 +306,21 @@ fn users_roles_and_schemas() {
     let members = "SELECT USER_NAME(role_principal_id), USER_NAME(member_principal_id) FROM sys.database_role_members WHERE role_principal_id < 16384";
     assert_eq!(rows(&mut sa, members), "vendors | alice; vendors | caroline");
     // Names without a schema: the user's own first, dbo next; what is made goes to the user's own.
-    run(&mut sa, "CREATE TABLE Hers.shown (note nvarchar(40)); INSERT Hers.shown VALUES (N'hers'); GRANT SELECT ON dbo.shown TO caroline");
-    run(&mut sa, "GRANT CREATE TABLE TO caroline");
-    run(&mut sa, "EXECUTE AS USER = 'caroline'");
+    is_done(
+        &mut sa,
+        "CREATE TABLE Hers.shown (note nvarchar(40)); INSERT Hers.shown VALUES (N'hers'); GRANT SELECT ON dbo.shown TO caroline",
+    );
+    is_done(&mut sa, "GRANT CREATE TABLE TO caroline");
+    is_done(&mut sa, "EXECUTE AS USER = 'caroline'");
     assert_eq!(rows(&mut sa, "SELECT SCHEMA_NAME(), note FROM shown"), "Hers | hers");
     assert_eq!(rows(&mut sa, "SELECT note FROM dbo.shown"), "hello");
     assert_eq!(outcome(&mut sa, "CREATE TABLE fresh (a int)"), "ok");
     assert_eq!(outcome(&mut sa, "CREATE TABLE dbo.fresh (a int)"), "2760");
     assert_eq!(rows(&mut sa, "SELECT OBJECT_SCHEMA_NAME(OBJECT_ID('fresh')); DROP TABLE fresh"), "Hers");
-    run(&mut sa, "REVERT");
+    is_done(&mut sa, "REVERT");
     let mut alice = enter(&engine, "alice", "shop");
     assert_eq!(rows(&mut alice, "SELECT IS_MEMBER('vendors'), IS_MEMBER('db_owner'), IS_MEMBER('nothing'), USER_ID()"), "1 | 0 | NULL | 5");
-    run(&mut sa, "ALTER AUTHORIZATION ON DATABASE::shop TO bob");
+    is_done(&mut sa, "ALTER AUTHORIZATION ON DATABASE::shop TO bob");
     let mut bob = enter(&engine, "bob", "shop");
     assert_eq!(rows(&mut bob, "SELECT USER_NAME(), price FROM dbo.secret"), "dbo | 7");
     assert_eq!(outcome(&mut sa, "DROP LOGIN bob"), "15434");
@@ -333,8 +331,8 @@ fn users_roles_and_schemas() {
 #[test]
 fn columns_are_asked_about_however_they_are_named() {
     let (engine, mut sa) = shop("security-columns");
-    run(&mut sa, "GRANT SELECT, UPDATE ON dbo.secret (name) TO alice; CREATE SYNONYM dbo.alias FOR dbo.secret");
-    run(
+    is_done(&mut sa, "GRANT SELECT, UPDATE ON dbo.secret (name) TO alice; CREATE SYNONYM dbo.alias FOR dbo.secret");
+    is_done(
         &mut sa,
         "CREATE TABLE dbo.worked (a int, b int, c AS a + b); INSERT dbo.worked (a, b) VALUES (1, 2); GRANT SELECT ON dbo.worked (c) TO alice",
     );
@@ -370,7 +368,7 @@ fn columns_are_asked_about_however_they_are_named() {
     ] {
         assert_eq!(outcome(&mut alice, batch), expected, "{batch}");
     }
-    run(&mut sa, "REVOKE SELECT, UPDATE ON dbo.secret (name) FROM alice; GRANT SELECT, UPDATE ON dbo.alias TO alice");
+    is_done(&mut sa, "REVOKE SELECT, UPDATE ON dbo.secret (name) FROM alice; GRANT SELECT, UPDATE ON dbo.alias TO alice");
     assert_eq!(outcome(&mut alice, "SELECT price FROM dbo.secret"), "229");
     assert_eq!(outcome(&mut alice, "SELECT price FROM dbo.alias"), "ok", "the synonym's permission, for what has its owner");
     assert_eq!(outcome(&mut alice, "UPDATE dbo.alias SET price = 9 WHERE id = 1"), "ok");

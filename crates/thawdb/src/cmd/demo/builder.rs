@@ -14,6 +14,7 @@ use std::process::ExitCode;
 pub(crate) const CREATE_RESUMABLE: &str = "CREATE INDEX IX_Votes_PostId ON dbo.Votes (PostId) WITH (ONLINE = ON, RESUMABLE = ON)";
 const RESUME: &str = "ALTER INDEX IX_Votes_PostId ON dbo.Votes RESUME";
 const PERCENT: &str = "SELECT MAX(percent_complete) FROM sys.index_resumable_operations";
+const BUILT: &str = "SELECT COUNT(*) FROM sys.indexes WHERE object_id = OBJECT_ID(N'dbo.Votes') AND name = N'IX_Votes_PostId'";
 /// The log is full.
 const LOG_FULL: i32 = 9002;
 
@@ -64,6 +65,11 @@ fn say(event: Event) -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
+/// Whether a builder killed before it could say so had built the index.
+fn is_built(session: &mut Session) -> Result<bool, Failure> {
+    Ok(session.execute(BUILT)?.scalar().and_then(|count| count.as_i64()) == Some(1))
+}
+
 fn percent(session: &mut Session) -> Result<Option<f64>, Failure> {
     Ok(session.execute(PERCENT)?.scalar().as_ref().and_then(number))
 }
@@ -76,7 +82,15 @@ pub fn run(arguments: &DemoWriterArguments) -> Result<ExitCode, Failure> {
     session.execute(&format!("USE [{database}]"))?;
     let mut observer = instance.session();
     observer.execute(&format!("USE [{database}]"))?;
-    let mut statement = if percent(&mut session)?.is_some() { RESUME } else { CREATE_RESUMABLE };
+    let mut statement = match percent(&mut session)? {
+        Some(_) => RESUME,
+        None if is_built(&mut session)? => {
+            say(Event::Done { seconds: 0.0, log_bytes: 0 })?;
+            instance.close()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        None => CREATE_RESUMABLE,
+    };
     let log_before = log_bytes(&mut session)?;
     let mut worked = 0.0;
     loop {
