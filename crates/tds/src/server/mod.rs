@@ -101,8 +101,8 @@ pub struct StopHandle(watch::Sender<bool>);
 impl StopHandle {
     /// No new connections; those open are closed when their present request ends.
     pub fn stop(&self) {
-        // The receiver is gone only if the server has ended already.
-        let _ = self.0.send(true);
+        // Not `send`, which changes nothing while nobody listens: the server may be about to run.
+        self.0.send_replace(true);
     }
 }
 

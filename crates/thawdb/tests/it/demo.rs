@@ -1,5 +1,6 @@
 //! The demo on few rows: it ends well, and says what it found.
 
+use crate::patience;
 use crate::support::{Folder, texts, thawdb};
 
 #[test]
@@ -7,7 +8,7 @@ fn the_demo_ends_well() {
     let folder = Folder::new("demo");
     let picture = format!("{}/demo.svg", folder.text());
     let arguments = ["demo", "--rows", "30000", "--memory", "128MB", "--data", folder.text(), "--svg", &picture];
-    let output = thawdb(&arguments).output().unwrap();
+    let output = patience::output(&mut thawdb(&arguments));
     let (said, complained) = texts(&output);
     assert!(output.status.success(), "{said}\n{complained}");
     for wanted in

@@ -6,6 +6,7 @@ mod embedding;
 mod format;
 mod kill;
 mod logins;
+mod patience;
 mod serving;
 mod shell;
 mod support;

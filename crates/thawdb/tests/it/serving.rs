@@ -1,8 +1,10 @@
 //! `thawdb serve`: passwords, encryption, signals, what stays on disk.
 
+use crate::patience;
 use crate::support::{Folder, PASSWORD, TestServer, texts, thawdb};
 use thawdb_tds::client::{Client, ClientError, ConnectOptions};
 use thawdb_tds::prelogin::Encryption;
+use thawdb_tds::server::{Certificate, Server, ServerConfig};
 use thawdb_types::Scalar;
 
 fn scalar(client: &mut Client, text: &str) -> Scalar {
@@ -21,7 +23,7 @@ fn a_new_folder_needs_a_good_password() {
         if let Some(password) = password {
             command.env("MSSQL_SA_PASSWORD", password);
         }
-        let output = command.output().unwrap();
+        let output = patience::output(&mut command);
         let (said, complained) = texts(&output);
         assert_eq!((output.status.code(), said.as_str()), (Some(1), ""), "{password:?}");
         assert!(complained.contains(complaint), "{password:?}: {complained}");
@@ -89,4 +91,22 @@ fn a_folder_with_a_password_needs_none_the_next_time() {
     assert!(server.try_connect(&options).is_ok());
     assert!(server.try_connect(&ConnectOptions { password: PASSWORD.into(), ..options }).is_err());
     drop((server, output));
+}
+
+#[test]
+fn one_told_to_stop_before_it_serves_does_not_serve() {
+    let folder = Folder::new("stopped");
+    let instance = thawdb::open(folder.path(), thawdb::Options { memory_bytes_max: 128 << 20, ..thawdb::Options::default() }).unwrap();
+    let config = ServerConfig {
+        server_name: "thawdb".into(),
+        address: "127.0.0.1:0".parse().unwrap(),
+        certificate: Certificate::SelfSigned { names: vec!["localhost".into()] },
+        encryption: Encryption::Off,
+        worker_count_max: 4,
+    };
+    let server = Server::bind(instance.engine().clone(), config).unwrap();
+    // A signal may come as soon as the port is there, which is before anybody waits for one.
+    server.stop_handle().stop();
+    server.run().unwrap();
+    instance.close().unwrap();
 }

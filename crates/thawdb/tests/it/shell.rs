@@ -1,5 +1,6 @@
 //! `thawdb sql`, on a server and on a folder: the same tables, messages and exit codes.
 
+use crate::patience;
 use crate::support::{Folder, PASSWORD, TestServer, texts, thawdb};
 
 const SCRIPT: &str = "\
@@ -49,7 +50,7 @@ Changed database context to 'master'.
 ";
 
 fn check(connection: &[&str], server_name: &str, script: &std::path::Path) {
-    let run = |more: &[&str]| thawdb(&["sql"]).args(connection).args(more).env("SQLCMDPASSWORD", PASSWORD).output().unwrap();
+    let run = |more: &[&str]| patience::output(thawdb(&["sql"]).args(connection).args(more).env("SQLCMDPASSWORD", PASSWORD));
     let output = run(&["-i", script.to_str().unwrap()]);
     let (said, complained) = texts(&output);
     assert_eq!(said, OUTPUT, "{complained}");

@@ -1,5 +1,6 @@
 //! A server for a test: a fresh data folder, a free port, gone at the end.
 
+use crate::patience;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -95,7 +96,7 @@ impl TestServer {
     pub fn stop(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        self.child.wait().unwrap().code()
+        patience::end(&mut self.child).code()
     }
 
     /// SIGKILL.
