@@ -20,6 +20,8 @@ static LOG_WINDOWS: LockClass = LockClass::new("LOG_WINDOWS", 5);
 const WINDOW_BYTES: usize = 1 << 20;
 /// Bytes of a stretch that is kept: large beside a record, small beside what a disk reads in a millisecond.
 const CACHE_WINDOW_BYTES: u64 = 256 << 10;
+/// Records no further from each other are read together: a few to a stretch, which takes as long as reading them alone.
+const NEAR_BYTES: u64 = 64 << 10;
 /// Stretches kept: 32 MiB, a small share of any pool that has much to redo.
 const CACHE_WINDOWS: usize = 128;
 /// Bytes read at first for one record.
@@ -196,16 +198,16 @@ impl Default for WindowCache {
 }
 
 impl Log {
-    /// Reads the record at `at`, as [`Self::read`] does, from a stretch in `cache` if it lies in one whole. One that is further
-    /// from `met`, the record of the chain met before, than a stretch is long is read alone: a page that is changed now and
-    /// then has its records all over the log, and stretches read for them would cost more than what they lead to.
+    /// Reads the record at `at`, as [`Self::read`] does, from a stretch in `cache` if it lies in one whole. One that is not near
+    /// `met`, the record of the chain met before, is read alone: a page that is changed now and then has its records all over
+    /// the log, and stretches read for them would cost more than what they lead to.
     pub fn read_through(&self, cache: &WindowCache, at: Lsn, met: Lsn, out: &mut Vec<u8>) -> Result<(), StorageError> {
         let vlf = self.state.lock().ring.locate(at).ok_or_else(|| damage(at, 0, "the record's part of the log is no longer held"))?;
         let number = (at.0 - vlf.start.0) / CACHE_WINDOW_BYTES;
         let start = Lsn(vlf.start.0 + number * CACHE_WINDOW_BYTES);
         let window = match cache.get(start) {
             Some(window) => window,
-            None if met.0.abs_diff(at.0) > CACHE_WINDOW_BYTES => return self.read(at, out).map(drop),
+            None if met.0.abs_diff(at.0) > NEAR_BYTES => return self.read(at, out).map(drop),
             None => {
                 let bytes = CACHE_WINDOW_BYTES.min(vlf.end().0 - start.0);
                 let mut window = AlignedBuf::zeroed(usize::try_from(bytes).expect("a window is small"));
