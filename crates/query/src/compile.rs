@@ -23,7 +23,7 @@ use crate::optimize;
 use crate::phys::{Node, OutputColumn, RowSource};
 use crate::usage::PlanUsage;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, SchemaId, TableDef};
+use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, SchemaId, TableDef, TableStatistics};
 use thawdb_tsql::ast;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -240,6 +240,15 @@ pub trait CompileContext {
     fn allow(&self, needs: &[AccessNeed]) -> Result<(), SqlError> {
         let _ = needs;
         Ok(())
+    }
+    /// What is known of the values in a table's columns.
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        let _ = table;
+        None
+    }
+    /// The optimizer would have liked to know of the values in a column.
+    fn want_statistics(&self, table: &TableDef, column: usize) {
+        let (_, _) = (table, column);
     }
     /// Rows a table has, about; `None` if nobody knows.
     fn row_count(&self, table: &TableDef) -> Option<u64> {

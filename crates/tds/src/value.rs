@@ -5,6 +5,7 @@
 //! UShort   n u16 | n bytes            0xFFFF is NULL
 //! Chunks   total u64 (all ones NULL, all ones less one unknown) | { n u32 | n bytes }* | 0 u32
 //! Pointer  16 u8 | 16 bytes | 8 bytes | n u32 | n bytes      0 u8 is NULL
+//! ULong    a sql_variant: see `variant`
 //! ```
 //!
 //! Rows are written from Arrow arrays through [`RowEncoder`], which looks at each column's type once a batch and then
@@ -12,6 +13,7 @@
 
 use crate::buffer::{DecodeError, Reader, Writer, utf16_text};
 use crate::type_info::{TypeInfo, USHORT_NULL, ValueLength, decimal_bytes, time_bytes};
+use crate::variant;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
 use arrow_array::{Array, ArrayRef};
@@ -53,6 +55,7 @@ pub fn encode(info: &TypeInfo, value: &Scalar, out: &mut Vec<u8>) {
         Scalar::DateTime2(ticks) => put_datetime2(info, *ticks, out),
         Scalar::DateTimeOffset(ticks, offset) => put_datetime_offset(info, *ticks, *offset, out),
         Scalar::Text(text) => put_text(info, text, out),
+        Scalar::Binary(bytes) if info.sql_type == SqlType::SqlVariant => variant::encode(bytes, out),
         Scalar::Binary(bytes) => put_bytes(info, bytes, out),
         Scalar::Guid(bytes) => put_short(out, bytes),
     }
@@ -212,7 +215,7 @@ pub fn decode(info: &TypeInfo, reader: &mut Reader<'_>) -> Result<Scalar, Decode
                 large(info, reader)
             }
         },
-        ValueLength::ULong => Err(reader.malformed("sql_variant value")),
+        ValueLength::ULong => variant::decode(reader),
     }
 }
 
@@ -253,7 +256,7 @@ fn chunks(reader: &mut Reader<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
     Ok(Some(bytes))
 }
 
-fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, DecodeError> {
+pub(crate) fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, DecodeError> {
     let wrong = || at.malformed("value");
     let fixed = |n: usize| if bytes.len() == n { Ok(little(bytes)) } else { Err(wrong()) };
     Ok(match info.sql_type {
@@ -281,7 +284,6 @@ fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, Deco
         _ if is_wide(info) && !bytes.len().is_multiple_of(2) => return Err(wrong()),
         _ if is_wide(info) => Scalar::Text(utf16_text(bytes)),
         _ if info.utf8 => Scalar::Text(String::from_utf8_lossy(bytes).into_owned()),
-        SqlType::SqlVariant => return Err(wrong()),
         _ => Scalar::Text(decode_1252(bytes)),
     })
 }
@@ -378,17 +380,18 @@ fn encode_cell(info: &TypeInfo, array: &ArrayRef, row: usize, out: &mut Vec<u8>)
         SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => {
             put_bytes(info, array.as_binary::<i32>().value(row), out);
         }
+        SqlType::SqlVariant => variant::encode(array.as_binary::<i32>().value(row), out),
         _ => put_text(info, array.as_string::<i32>().value(row), out),
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::type_info::tests::every_type;
     use thawdb_types::{Collation, MaxLength};
 
-    fn samples(sql_type: SqlType) -> Vec<Scalar> {
+    pub(crate) fn samples(sql_type: SqlType) -> Vec<Scalar> {
         let mut values = vec![Scalar::Null];
         values.extend(match sql_type {
             SqlType::Bit => vec![Scalar::Bit(true), Scalar::Bit(false)],

@@ -5,9 +5,11 @@ use crate::ddl::index::MAX_DEGREE_OF_PARALLELISM;
 use crate::instance::TEMPDB_ID;
 use crate::instance::startup::processors;
 use crate::session::state::SessionState;
+use crate::statistics::can_have;
 use crate::views::server::setting;
+use std::cell::RefCell;
 use std::sync::Arc;
-use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef, TriggerDef};
+use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef, TableStatistics, TriggerDef};
 use thawdb_query::access::AccessNeed;
 use thawdb_query::compile::{ChangeAction, CursorRow, TriggerKinds, UserFunction, ViewText};
 use thawdb_query::compile::{CompileContext, Parallelism, Settings};
@@ -24,6 +26,16 @@ pub(crate) struct CompileCx<'a> {
     pub(crate) session: &'a SessionState,
     /// Variables declared at later steps are not there yet.
     pub(crate) step: usize,
+    /// Columns whose statistics the optimizer missed.
+    pub(crate) wanted: RefCell<Vec<(Arc<TableDef>, usize)>>,
+    /// Statistics that it met, and that have seen too many changes.
+    pub(crate) stale: RefCell<Vec<(Arc<TableDef>, i32)>>,
+}
+
+impl<'a> CompileCx<'a> {
+    pub(crate) fn new(session: &'a SessionState, step: usize) -> Self {
+        Self { session, step, wanted: RefCell::default(), stale: RefCell::default() }
+    }
 }
 
 impl CompileContext for CompileCx<'_> {
@@ -149,7 +161,29 @@ impl CompileContext for CompileCx<'_> {
 
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let open = self.session.storage_of(table.database).ok()?;
-        open.counters.rows_at_most(table.id)
+        open.statistics.rows(table).or_else(|| open.counters.rows_at_most(table.id))
+    }
+
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        if !can_have(table) {
+            return None;
+        }
+        let open = self.session.storage_of(table.database).ok()?;
+        let known = open.statistics.of(table)?;
+        for id in open.statistics.stale(table) {
+            let mut stale = self.stale.borrow_mut();
+            if !stale.iter().any(|(of, known)| of.id == table.id && *known == id) {
+                stale.extend(self.session.table(table.database, table.id).map(|table| (table, id)));
+            }
+        }
+        Some(known)
+    }
+
+    fn want_statistics(&self, table: &TableDef, column: usize) {
+        let mut wanted = self.wanted.borrow_mut();
+        if can_have(table) && !wanted.iter().any(|(of, at)| of.id == table.id && *at == column) {
+            wanted.extend(self.session.table(table.database, table.id).map(|table| (table, column)));
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::batch::kept::KeptRun;
 use crate::batch::plan_cache::PlanKey;
 use crate::batch::trigger::ChangeKind;
 use crate::instance::TEMPDB_ID;
+use crate::instance::statistics::Changed;
 use crate::session::changes::Watch;
 use crate::session::temporary::VARIABLES_ID;
 use std::sync::Arc;
@@ -124,13 +125,18 @@ impl<'a> Interpreter<'a, '_> {
                 return Ok(plan);
             }
         }
-        let cx = CompileCx { session: self.session, step: self.at };
         let refused = |error: thawdb_types::SqlError| match error.number {
             // The cursor of WHERE CURRENT OF is looked at when the statement runs: no error of the whole scope.
             16_900..17_000 | 229 | 230 | 916 => Failure::run(error),
             _ => Failure::compile(error),
         };
-        let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
+        let cx = CompileCx::new(self.session, self.at);
+        let mut plan = compile(statement, &cx).map_err(refused)?;
+        let (wanted, stale) = (cx.wanted.into_inner(), cx.stale.into_inner());
+        if !(wanted.is_empty() && stale.is_empty()) && self.refresh_statistics(&wanted, &stale) {
+            plan = compile(statement, &CompileCx::new(self.session, self.at)).map_err(refused)?;
+        }
+        let plan = Arc::new(plan);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
             beside.inspect(|kept| kept.keep_plan(self.at, &plan));
             self.session.engine.plans.put(key, plan.clone(), self.session.call_start);
@@ -217,6 +223,7 @@ impl<'a> Interpreter<'a, '_> {
         let limited = self.under_row_count(plan);
         let node = limited.as_ref().unwrap_or(&plan.node);
         let count = self.with_watches(plan, |this| if returns { this.stream(plan, node) } else { this.drain(node) })?;
+        self.note_changes(plan, count);
         if one && count == 0 {
             return Err(crate::messages::message(16_947, &[]).into());
         }
@@ -232,7 +239,30 @@ impl<'a> Interpreter<'a, '_> {
 
     /// The same, for changes that follow from others.
     pub(crate) fn run_watched(&mut self, plan: &Compiled) -> Result<u64, Failure> {
-        self.with_watches(plan, |this| this.drain(&plan.node))
+        let count = self.with_watches(plan, |this| this.drain(&plan.node))?;
+        self.note_changes(plan, count);
+        Ok(count)
+    }
+
+    /// Counts what a plan has changed towards the age of its table's statistics.
+    fn note_changes(&self, plan: &Compiled, count: u64) {
+        let Some((table, actions)) = changed_table(&plan.node).filter(|_| count > 0) else { return };
+        let Some(written) = plan.dependencies.iter().find(|d| d.writes && d.table == table) else { return };
+        let Ok(open) = self.session.storage_of(written.database) else { return };
+        let rows = i64::try_from(count).unwrap_or(i64::MAX);
+        let stale = match actions.as_slice() {
+            [(ChangeKind::Insert, _)] => open.statistics.note(table, &Changed::Rows(rows)),
+            [(ChangeKind::Delete, _)] => open.statistics.note(table, &Changed::Rows(-rows)),
+            _ => {
+                let Some(definition) = self.session.table(written.database, table) else { return };
+                let number = |at: &usize| definition.columns.get(*at).map(|column| column.id.0);
+                let columns: Vec<i32> = actions.iter().flat_map(|(_, columns)| columns).filter_map(number).collect();
+                open.statistics.note(table, &Changed::Columns(count, &columns))
+            }
+        };
+        if stale {
+            self.session.engine.plans.clear();
+        }
     }
 
     /// Runs `work`, the changes of a plan, and then what constraints and triggers make of them.

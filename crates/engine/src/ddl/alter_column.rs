@@ -134,7 +134,7 @@ pub(crate) fn checks_without(session: &SessionState, open: &OpenDatabase, table:
 fn binds(session: &SessionState, constraint: &ConstraintDef, table: &Arc<TableDef>) -> bool {
     let Some(check) = &constraint.check else { return true };
     let Ok(condition) = parse_expr(&check.definition, &ParseOptions::default()) else { return false };
-    bind_row_condition(&condition, table, &CompileCx { session, step: 0 }).is_ok()
+    bind_row_condition(&condition, table, &CompileCx::new(session, 0)).is_ok()
 }
 
 fn refuse_dependents(
@@ -218,7 +218,7 @@ fn new_definition(interpreter: &Interpreter<'_, '_>, old: &ColumnDef, node: &Alt
         TypeMeaning::Value { sql_type, user } => (sql_type, user.map(|(id, _)| id)),
         TypeMeaning::Table(_) => return Err(message(350, &[&old.name]).at_line(line)),
     };
-    if matches!(sql_type, SqlType::RowVersion | SqlType::Xml | SqlType::SqlVariant) {
+    if matches!(sql_type, SqlType::RowVersion | SqlType::Xml) {
         return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
     }
     let whole = sql_type.is_integer() || matches!(sql_type, SqlType::Decimal { scale: 0, .. });
@@ -258,7 +258,7 @@ fn narrower(old: &SqlType, new: &SqlType) -> bool {
 fn check_default(interpreter: &Interpreter<'_, '_>, default: &str, column: &ColumnDef) -> Result<(), SqlError> {
     let expr = parse_expr(default, &ParseOptions::default());
     let expr = expr.map_err(|_| internal(format!("the default of {} no longer parses", column.name)))?;
-    bind_default(&expr, column, &CompileCx { session: interpreter.session, step: 0 }).map(drop)
+    bind_default(&expr, column, &CompileCx::new(interpreter.session, 0)).map(drop)
 }
 
 /// 515 if a row has NULL in the column.
@@ -273,7 +273,7 @@ fn refuse_nulls(
     let batch = parse_batch(&text, &ParseOptions { quoted_identifier: true });
     let statement = batch.statements.first().ok_or_else(|| internal(format!("a text of ours does not parse: {text}")))?;
     let session = &mut *interpreter.session;
-    let plan = compile(statement, &CompileCx { session, step: 0 })?;
+    let plan = compile(statement, &CompileCx::new(session, 0))?;
     let mut execution = exec::run(&plan.node, session)?;
     match execution.next(session)? {
         None => Ok(()),

@@ -8,6 +8,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::error_log::ErrorLog;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
+use crate::instance::statistics::StatisticsTable;
 use crate::instance::{
     DATABASES, Engine, MASTER, MASTER_ID, SETTINGS, SORT_FOLDER, TEMPDB_ID, UNOPENED, datetime_of, login, suspect_pages,
 };
@@ -15,7 +16,7 @@ use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use thawdb_catalog::store::load_counters;
+use thawdb_catalog::store::{load_counters, load_statistics};
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord, DatabaseState, InstanceCatalog, Properties};
 use thawdb_device::{BackgroundWork, OpenMode};
 use thawdb_observe::sync::{Mutex, RwLock};
@@ -107,7 +108,13 @@ pub(crate) fn make_database(storage: &Arc<Storage>, record: &DatabaseRecord, tem
     catalog.create(&mut txn).map_err(storage_of)?;
     txn.commit()?;
     database.start_background();
-    let open = OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary));
+    let open = OpenDatabase::new(
+        record.clone(),
+        database,
+        catalog,
+        CounterTable::new(BTreeMap::new(), !temporary),
+        StatisticsTable::new(BTreeMap::new(), !temporary),
+    );
     crate::ddl::alter_database::apply_recovery(&open)?;
     Ok(open)
 }
@@ -133,13 +140,14 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
         Err(error) => return Err(error),
     }
     let counters = load_counters(&view).map_err(storage_of)?;
+    let statistics = load_statistics(&view).map_err(storage_of)?;
     // The database's own table of files is the truer one: a crash may have come before master heard of a change.
     let mut record = record.clone();
     let mut table = database.store().file_table()?;
     table.sort_by_key(|(number, _)| *number);
     record.files = table.into_iter().map(|(_, file)| file).collect();
     database.start_background();
-    let open = OpenDatabase::new(record, database, catalog, CounterTable::new(counters, true));
+    let open = OpenDatabase::new(record, database, catalog, CounterTable::new(counters, true), StatisticsTable::new(statistics, true));
     crate::ddl::alter_database::apply_recovery(&open)?;
     crate::ddl::filegroups::apply_read_only(&open);
     Ok(open)
