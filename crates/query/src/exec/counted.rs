@@ -123,18 +123,28 @@ impl<'p, O: Operator<'p>> Operator<'p> for Counted<'p, O> {
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
         self.within(0, cx, |inner, cx| {
             let batch = inner.next(cx)?;
-            if let (Some(batch), Some(account)) = (&batch, &mut cx.state.reads) {
-                account.count_rows(batch.rows as u64);
-            }
+            batch.iter().for_each(|batch| count_rows(batch, cx));
             Ok(batch)
         })
     }
 
     fn for_each(&mut self, cx: &mut Cx<'p, '_>, take: &mut TakeBatch<'_, 'p>) -> Result<(), SqlError> {
-        self.within(0, cx, |inner, cx| inner.for_each(cx, take))
+        self.within(0, cx, |inner, cx| {
+            inner.for_each(cx, &mut |batch, cx| {
+                count_rows(&batch, cx);
+                take(batch, cx)
+            })
+        })
     }
 
     fn row_goal(&mut self, rows: u64) {
         self.inner.row_goal(rows);
+    }
+}
+
+/// Counts what the table being read hands on.
+fn count_rows(batch: &Batch, cx: &mut Cx<'_, '_>) {
+    if let Some(account) = &mut cx.state.reads {
+        account.count_rows(batch.rows as u64);
     }
 }
