@@ -7,13 +7,14 @@
 //! ```
 //! Invariants: 1. steps rise by their high keys, the first of all being that of NULL if there are NULLs; none of them is
 //! NULL but that. 2. There is one density and one average length for each prefix of the columns. 3. A record is of the table
-//! that was created when it says: a number may be another table's after a restart.
+//! that was created when it says: a number may be another table's after a restart. 4. A histogram is asked of a column only
+//! while its values still compare as they did when it was made ([`TableStatistics::leading`]).
 //!
 //! They are no part of a definition: transactions of their own write them, and losing one costs time alone.
 
 use crate::defs::ObjectId;
 use crate::record::{Reader, RecordError, Writer};
-use thawdb_types::Scalar;
+use thawdb_types::{Scalar, SqlType};
 
 const VERSION: u8 = 1;
 
@@ -51,6 +52,10 @@ pub struct StatisticsData {
     pub rows: f64,
     /// Rows that were looked at.
     pub rows_sampled: u64,
+    /// Leaves the rows took, about.
+    pub leaves: u64,
+    /// The type of the first column: that of the histogram's values.
+    pub key_type: SqlType,
     /// The histogram of the first column.
     pub steps: Vec<HistogramStep>,
     /// Different values of each prefix of the columns.
@@ -90,16 +95,23 @@ pub struct TableStatistics {
 }
 
 impl TableStatistics {
-    /// The first statistics with data that begin with this column.
-    pub fn leading(&self, column: i32) -> Option<(&Statistics, &StatisticsData)> {
+    /// The latest statistics with data that begin with this column, which is of `sql_type`.
+    pub fn leading(&self, column: i32, sql_type: &SqlType) -> Option<(&Statistics, &StatisticsData)> {
         let of_column = self.list.iter().filter(|s| s.columns.first() == Some(&column));
-        of_column.filter_map(|s| Some((s, s.data.as_ref()?))).max_by_key(|(_, data)| data.updated)
+        let with_data = of_column.filter_map(|s| Some((s, s.data.as_ref()?)));
+        with_data.filter(|(_, data)| compare_alike(&data.key_type, sql_type)).max_by_key(|(_, data)| data.updated)
     }
 
     /// Statistics by their name.
     pub fn named(&self, name: &str) -> Option<&Statistics> {
         self.list.iter().find(|s| s.name.eq_ignore_ascii_case(name))
     }
+}
+
+/// Whether values of one type are values of the other, in the same order: all but lengths is alike.
+fn compare_alike(made: &SqlType, present: &SqlType) -> bool {
+    let text = made.is_text() && present.is_text() && made.collation() == present.collation();
+    made == present || text || made.is_binary() && present.is_binary()
 }
 
 fn float(w: &mut Writer, value: f64) {
@@ -112,7 +124,7 @@ fn read_float(r: &mut Reader<'_>) -> Result<f64, RecordError> {
 }
 
 fn write_data(w: &mut Writer, data: &StatisticsData) {
-    w.i64(data.updated).u64(data.rows_sampled);
+    w.i64(data.updated).u64(data.rows_sampled).u64(data.leaves).sql_type(&data.key_type);
     float(w, data.rows);
     w.count(data.steps.len());
     for step in &data.steps {
@@ -182,7 +194,7 @@ fn read_scalar(r: &mut Reader<'_>) -> Result<Scalar, RecordError> {
 }
 
 fn read_data(r: &mut Reader<'_>) -> Result<StatisticsData, RecordError> {
-    let (updated, rows_sampled, rows) = (r.i64()?, r.u64()?, read_float(r)?);
+    let (updated, rows_sampled, leaves, key_type, rows) = (r.i64()?, r.u64()?, r.u64()?, r.sql_type()?, read_float(r)?);
     let steps = r.list(|r| {
         let high = read_scalar(r)?;
         let (equal_rows, range_rows, distinct_range_rows) = (read_float(r)?, read_float(r)?, read_float(r)?);
@@ -190,7 +202,7 @@ fn read_data(r: &mut Reader<'_>) -> Result<StatisticsData, RecordError> {
     })?;
     let prefixes = r.list(|r| Ok((read_float(r)?, read_float(r)?)))?;
     let (distinct, average_bytes) = prefixes.into_iter().unzip();
-    Ok(StatisticsData { updated, rows, rows_sampled, steps, distinct, average_bytes })
+    Ok(StatisticsData { updated, rows, rows_sampled, leaves, key_type, steps, distinct, average_bytes })
 }
 
 pub(crate) fn write_statistics(all: &TableStatistics) -> Vec<u8> {
@@ -240,10 +252,13 @@ mod tests {
     fn a_record_comes_back_and_damage_is_an_error() {
         let step = |high| HistogramStep { high, equal_rows: 1.5, range_rows: 2.0, distinct_range_rows: 1.0 };
         let values = [Scalar::Null, Scalar::Int(-7), Scalar::text("\u{e9}"), Scalar::DateTimeOffset(5, -60), Scalar::Guid([3; 16])];
+        let key_type = SqlType::nvarchar(7);
         let data = StatisticsData {
             updated: 12,
             rows: 1000.0,
             rows_sampled: 10,
+            leaves: 3,
+            key_type,
             steps: values.into_iter().map(step).collect(),
             distinct: vec![5.0, 7.5],
             average_bytes: vec![4.0, 12.0],
@@ -261,5 +276,29 @@ mod tests {
         let bytes = write_statistics(&all);
         assert_eq!(read_statistics(&bytes).unwrap(), all);
         (0..bytes.len()).for_each(|cut| assert!(read_statistics(&bytes[..cut]).is_err()));
+    }
+
+    #[test]
+    fn a_histogram_is_of_values_that_compare_as_they_did() {
+        let data = |key_type| StatisticsData {
+            updated: 0,
+            rows: 0.0,
+            rows_sampled: 0,
+            leaves: 1,
+            key_type,
+            steps: Vec::new(),
+            distinct: Vec::new(),
+            average_bytes: Vec::new(),
+        };
+        let known = |key_type| {
+            let data = Some(data(key_type));
+            let (id, name, origin) = (2, String::from("s"), StatisticsOrigin::Automatic);
+            let one = Statistics { id, name, columns: vec![4], origin, no_recompute: false, sample_percent: None, data };
+            TableStatistics { table: ObjectId(1), created: 0, list: vec![one] }
+        };
+        let speaks = |made, present| known(made).leading(4, &present).is_some();
+        assert!(speaks(SqlType::Int, SqlType::Int) && speaks(SqlType::varchar(5), SqlType::nvarchar(9)));
+        assert!(!speaks(SqlType::Int, SqlType::BigInt) && !speaks(SqlType::decimal(9, 2), SqlType::decimal(9, 4)));
+        assert!(!speaks(SqlType::varbinary(8), SqlType::SqlVariant) && known(SqlType::Int).leading(3, &SqlType::Int).is_none());
     }
 }

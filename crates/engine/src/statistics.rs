@@ -4,6 +4,9 @@
 //! compilation wants a column, or meets stale statistics ─► Interpreter::refresh_statistics ─► compiled again
 //! CREATE, UPDATE STATISTICS                             ─► make
 //! ```
+//! Rows are read under a view, without locks on them, while the table's definition is held (Sch-S). What is made by itself does
+//! not wait for that: while somebody changes a definition there is nothing to learn of it.
+//!
 //! Whose rows take up to 8 MB is read whole, as SQL Server does; of larger tables some leaves are read ([`LEAVES_MAX`]),
 //! so that what a compilation waits for does not grow with the table.
 //!
@@ -15,8 +18,9 @@ use crate::instance::TEMPDB_ID;
 use crate::instance::database::OpenDatabase;
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{IndexDef, ObjectId, Statistics, StatisticsOrigin, TableDef};
+use thawdb_catalog::{IndexDef, ObjectId, Statistics, StatisticsData, StatisticsOrigin, TableDef};
 use thawdb_query::statistics::{SampleSize, can_be_counted, gather};
+use thawdb_storage::locks::LockMode;
 use thawdb_types::SqlError;
 
 /// Leaves of a table that is read whole: 8 MB.
@@ -46,13 +50,6 @@ pub(crate) fn of_index(table: &TableDef, index: &IndexDef) -> Option<Statistics>
     })
 }
 
-/// The next number for statistics that are no index's: numbers of indexes are left free.
-pub(crate) fn next_id(open: &OpenDatabase, table: &TableDef) -> i32 {
-    let known = open.statistics.of(table);
-    let own = known.iter().flat_map(|known| &known.list).map(|one| one.id);
-    own.chain(table.every_index().map(|index| index.id.0)).max().unwrap_or(0).max(1) + 1
-}
-
 /// Every statistics of a table: those of its indexes, made or not, and the others.
 pub(crate) fn all_of(open: &OpenDatabase, table: &TableDef) -> Vec<Statistics> {
     let known = open.statistics.of(table);
@@ -75,11 +72,6 @@ fn is_present(table: &TableDef, one: &Statistics) -> bool {
     one.columns.iter().all(|id| table.columns.iter().any(|column| column.id.0 == *id))
 }
 
-/// Leaves of a table, about.
-fn leaf_count(session: &SessionState, open: &OpenDatabase, table: &TableDef) -> Result<u64, SqlError> {
-    open.storage.tree_page_count(table.rows().tree).map_err(|error| session.storage_failure(open.id, error))
-}
-
 /// How much of the rows is looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Share {
@@ -91,17 +83,19 @@ pub(crate) enum Share {
     Percent(f64),
 }
 
-/// Looks at the rows and keeps what they tell.
-pub(crate) fn make(
+/// Looks at the rows and tells what they are. The caller holds the table's definition.
+fn look(
     session: &mut SessionState,
     open: &Arc<OpenDatabase>,
     table: &Arc<TableDef>,
-    mut one: Statistics,
+    one: &Statistics,
     share: Share,
-) -> Result<(), SqlError> {
+) -> Result<StatisticsData, SqlError> {
     let position = |id: &i32| table.columns.iter().position(|column| column.id.0 == *id);
     let columns: Vec<usize> = one.columns.iter().filter_map(position).collect();
-    let leaves = leaf_count(session, open, table)?;
+    let own = session.transactions.existing(open.id.0);
+    let view = open.storage.read_view(own.map(|part| &part.txn));
+    let leaves = view.leaf_count(table.rows().tree).map_err(|error| session.storage_failure(open.id, error))?;
     let size = match (share, one.sample_percent) {
         (Share::Full, _) => SampleSize::All,
         (Share::Percent(percent), _) | (Share::Default, Some(percent)) if percent < 100.0 => {
@@ -110,12 +104,40 @@ pub(crate) fn make(
         (Share::Default, None) if leaves > WHOLE_LEAVES => SampleSize::Leaves(LEAVES_MAX),
         _ => SampleSize::All,
     };
-    let own = session.transactions.existing(open.id.0);
-    let view = open.storage.read_view(own.map(|part| &part.txn));
     let now = session.engine.now_datetime();
-    one.data = Some(gather(table, &columns, (size, leaves), (view, now), session)?);
-    open.statistics.put(open, table, one);
-    Ok(())
+    gather(table, &columns, (size, leaves), (view, now), session)
+}
+
+/// Makes what a statement asks for and keeps it for good. The caller holds the table's definition.
+pub(crate) fn make(
+    session: &mut SessionState,
+    open: &Arc<OpenDatabase>,
+    table: &Arc<TableDef>,
+    mut one: Statistics,
+    share: Share,
+) -> Result<(), SqlError> {
+    one.data = Some(look(session, open, table, &one, share)?);
+    open.statistics.put(open, table, one, true)
+}
+
+/// Makes what no statement has asked for, unless somebody else does so or the table's definition is being changed; whether
+/// it was made.
+fn make_by_itself(
+    session: &mut SessionState,
+    table: &TableDef,
+    choose: impl FnOnce(&OpenDatabase, &TableDef) -> Option<Statistics>,
+) -> bool {
+    let Ok(open) = session.storage_of(table.database) else { return false };
+    let Some(_making) = open.statistics.begin_making(table) else { return false };
+    let resource = open.object_resource(table.id);
+    let made = session.with_lock_at_once(resource, LockMode::SchS, |session| {
+        // What was compiled under may be of the past by now.
+        let table = session.table(table.database, table.id).filter(|now| now.created == table.created && !now.rows_disabled)?;
+        let mut one = choose(&open, &table)?;
+        one.data = Some(look(session, &open, &table, &one, Share::Default).ok()?);
+        open.statistics.put(&open, &table, one, false).ok()
+    });
+    made.flatten().is_some()
 }
 
 impl Interpreter<'_, '_> {
@@ -123,38 +145,38 @@ impl Interpreter<'_, '_> {
     pub(crate) fn refresh_statistics(&mut self, wanted: &[(Arc<TableDef>, usize)], stale: &[(Arc<TableDef>, i32)]) -> bool {
         let mut any = false;
         for (table, column) in wanted {
-            let Ok(open) = self.session.storage_of(table.database) else { continue };
-            if is_on(&open, "AUTO_CREATE_STATISTICS") {
-                any |= create_for(self.session, &open, table, *column);
-            }
+            any |= self.allows(table, "AUTO_CREATE_STATISTICS")
+                && make_by_itself(self.session, table, |open, now| {
+                    let id = table.columns.get(*column)?.id.0;
+                    let position = now.columns.iter().position(|column| column.id.0 == id)?;
+                    can_be_counted(now, position).then(|| wanted_of(open, now, id))
+                });
         }
         for (table, id) in stale {
-            let Ok(open) = self.session.storage_of(table.database) else { continue };
-            let Some(one) = all_of(&open, table).into_iter().find(|one| one.id == *id) else { continue };
-            if is_on(&open, "AUTO_UPDATE_STATISTICS") {
-                any |= make(self.session, &open, table, one, Share::Default).is_ok();
-            }
+            let find = |open: &OpenDatabase, now: &TableDef| all_of(open, now).into_iter().find(|one| one.id == *id);
+            any |= self.allows(table, "AUTO_UPDATE_STATISTICS") && make_by_itself(self.session, table, find);
         }
         any
     }
-}
 
-fn is_on(open: &OpenDatabase, option: &str) -> bool {
-    open.record().properties.get(option).is_none_or(|value| value == "ON")
+    fn allows(&self, table: &TableDef, option: &str) -> bool {
+        self.session.storage_of(table.database).is_ok_and(|open| open.record().properties.get(option).is_none_or(|value| value == "ON"))
+    }
 }
 
 /// Statistics that begin with a column: an index's, or some of their own under the name SQL Server gives them.
-fn create_for(session: &mut SessionState, open: &Arc<OpenDatabase>, table: &Arc<TableDef>, column: usize) -> bool {
-    let id = table.columns[column].id.0;
-    let of_indexes = table.indexes.iter().filter_map(|index| of_index(table, index)).find(|one| one.columns.first() == Some(&id));
-    let one = of_indexes.unwrap_or_else(|| Statistics {
-        id: next_id(open, table),
-        name: format!("_WA_Sys_{id:08X}_{:08X}", table.id.0),
-        columns: vec![id],
+fn wanted_of(open: &OpenDatabase, table: &TableDef, column: i32) -> Statistics {
+    let begins = |one: &Statistics| one.columns.first() == Some(&column);
+    let of_index = table.indexes.iter().filter_map(|index| of_index(table, index)).find(begins);
+    // What is about the column as it was is made again as it is.
+    let of_before = || all_of(open, table).into_iter().find(|one| begins(one) && one.origin == StatisticsOrigin::Automatic);
+    of_index.or_else(of_before).unwrap_or_else(|| Statistics {
+        id: 0,
+        name: format!("_WA_Sys_{column:08X}_{:08X}", table.id.0),
+        columns: vec![column],
         origin: StatisticsOrigin::Automatic,
         no_recompute: false,
         sample_percent: None,
         data: None,
-    });
-    make(session, open, table, one, Share::Default).is_ok()
+    })
 }

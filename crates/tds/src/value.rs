@@ -26,6 +26,10 @@ const CHUNKS_NULL: u64 = u64::MAX;
 const CHUNKS_UNKNOWN: u64 = u64::MAX - 1;
 /// Largest chunk we send.
 const CHUNK_BYTES: usize = 32 * 1024;
+/// The first day behind 9999-12-31, counted from 0001-01-01.
+const DAYS_END: i64 = 3_652_059;
+/// 14 hours: no place is further from UTC.
+const OFFSET_MINUTES_MAX: u16 = 840;
 /// Largest value of any type: 2^31 - 1 bytes.
 const VALUE_BYTES_MAX: usize = i32::MAX as usize;
 /// 1/300 s in a day.
@@ -265,19 +269,21 @@ pub(crate) fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<S
         SqlType::SmallInt => Scalar::SmallInt(fixed(2)? as i16),
         SqlType::Int => Scalar::Int(fixed(4)? as i32),
         SqlType::BigInt => Scalar::BigInt(fixed(8)? as i64),
-        SqlType::Real => Scalar::Real(f32::from_bits(fixed(4)? as u32)),
-        SqlType::Float => Scalar::Float(f64::from_bits(fixed(8)?)),
+        // Neither infinity nor what is no number is a value of these types.
+        SqlType::Real => Scalar::Real(Some(f32::from_bits(fixed(4)? as u32)).filter(|v| v.is_finite()).ok_or_else(wrong)?),
+        SqlType::Float => Scalar::Float(Some(f64::from_bits(fixed(8)?)).filter(|v| v.is_finite()).ok_or_else(wrong)?),
         SqlType::SmallMoney => Scalar::Money(i64::from(fixed(4)? as i32)),
         SqlType::Money => Scalar::Money(fixed(8)?.rotate_left(32) as i64),
         SqlType::Decimal { .. } => decimal(bytes).ok_or_else(wrong)?,
-        SqlType::Date => Scalar::Date(i32::try_from(fixed(3)?).expect("24 bits")),
+        SqlType::Date => Scalar::Date(i32::try_from(fixed(3)?).ok().filter(|days| i64::from(*days) < DAYS_END).ok_or_else(wrong)?),
         SqlType::DateTime => datetime(fixed(8)?).ok_or_else(wrong)?,
         SqlType::SmallDateTime => small_datetime(fixed(4)?).ok_or_else(wrong)?,
         SqlType::Time { scale } => Scalar::Time(time_of_day(bytes, scale).ok_or_else(wrong)?),
         SqlType::DateTime2 { scale } => Scalar::DateTime2(ticks(bytes, scale).ok_or_else(wrong)?),
         SqlType::DateTimeOffset { scale } => {
             let (moment, offset) = bytes.split_at_checked(bytes.len().wrapping_sub(2)).ok_or_else(wrong)?;
-            Scalar::DateTimeOffset(ticks(moment, scale).ok_or_else(wrong)?, little(offset) as i16)
+            let offset = Some(little(offset) as i16).filter(|minutes| minutes.unsigned_abs() <= OFFSET_MINUTES_MAX).ok_or_else(wrong)?;
+            Scalar::DateTimeOffset(ticks(moment, scale).ok_or_else(wrong)?, offset)
         }
         SqlType::UniqueIdentifier => Scalar::Guid(bytes.try_into().map_err(|_| wrong())?),
         SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => Scalar::Binary(bytes.to_vec()),
@@ -322,7 +328,7 @@ fn time_of_day(bytes: &[u8], scale: u8) -> Option<i64> {
 
 fn ticks(bytes: &[u8], scale: u8) -> Option<i64> {
     let (time, date) = bytes.split_at_checked(time_bytes(scale))?;
-    let days = (date.len() == 3).then(|| little(date) as i64).filter(|d| *d < 3_652_059)?;
+    let days = (date.len() == 3).then(|| little(date) as i64).filter(|d| *d < DAYS_END)?;
     Some(days * TICKS_PER_DAY + time_of_day(time, scale)?)
 }
 

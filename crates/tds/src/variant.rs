@@ -78,15 +78,18 @@ pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Scalar, DecodeError> {
     let rest = inner.remaining();
     let bytes = inner.bytes(rest, "sql_variant value")?;
     let scalar = value::scalar(&info, bytes, &inner)?;
-    if !fits(&info.sql_type, bytes.len()) {
+    if !fits(&info.sql_type, &scalar, bytes.len()) {
         return Err(reader.malformed("sql_variant value"));
     }
     Ok(Scalar::Binary(variant::encode(&scalar, &info.sql_type)))
 }
 
-/// Whether a text or binary is no longer than its type says.
-fn fits(base: &SqlType, bytes: usize) -> bool {
-    base.length().is_none() || bytes <= base.max_length() as usize
+/// Whether a text or binary is no longer, and a decimal has no more digits, than its type says.
+fn fits(base: &SqlType, value: &Scalar, bytes: usize) -> bool {
+    match (base, value) {
+        (SqlType::Decimal { precision, .. }, Scalar::Decimal(v)) => v.unsigned_abs() < 10u128.pow(u32::from(*precision)),
+        _ => base.length().is_none() || bytes <= base.max_length() as usize,
+    }
 }
 
 /// The type and its properties.
@@ -193,6 +196,44 @@ mod tests {
         assert_eq!(word[11..], [6, 0, b'a', 0, b'b', 0]);
     }
 
+    /// Bytes that a client makes up: whatever is taken can be held, sorted, shown as text and sent back.
+    #[test]
+    fn no_bytes_make_it_panic() {
+        use thawdb_types::convert::{ConvertOptions, convert};
+        let mut state = 7u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let codes = every_type().into_iter().filter(variant::holds).map(|base| code_of(&base)).chain([0x62, 0x63, 0xF1, 0x26]);
+        let codes: Vec<u8> = codes.collect();
+        let (mut taken, mut refused) = (0, 0);
+        for _ in 0..200_000 {
+            let code = codes[random(codes.len() as u64) as usize];
+            let mut whole = vec![code];
+            let properties = [0, 0, 1, 2, 7][random(5) as usize];
+            whole.push(properties);
+            (0..properties).for_each(|_| whole.push(if random(2) == 0 { random(40) } else { random(256) } as u8));
+            let value = [0, 1, 2, 3, 4, 5, 8, 10, 16, 17][random(10) as usize];
+            (0..value).for_each(|_| whole.push(if random(4) == 0 { 0xFF } else { random(256) } as u8));
+            let mut bytes = (whole.len() as u32).to_le_bytes().to_vec();
+            bytes.extend(&whole);
+            let Ok(Scalar::Binary(held)) = decode(&mut Reader::new(&bytes)) else {
+                refused += 1;
+                continue;
+            };
+            taken += 1;
+            assert!(variant::decode(&held).is_some(), "{whole:?}");
+            let mut order = Vec::new();
+            variant::order_key(&held, &mut order);
+            let _shown = convert(&Scalar::Binary(held.clone()), &SqlType::SqlVariant, &SqlType::NVARCHAR_MAX, ConvertOptions::default());
+            let mut again = Vec::new();
+            encode(&held, &mut again);
+            assert!(decode(&mut Reader::new(&again)).is_ok(), "{whole:?}");
+        }
+        assert!(taken > 5_000 && refused > 5_000, "{taken} taken, {refused} refused");
+    }
+
     #[test]
     fn what_contradicts_itself_is_refused() {
         for bytes in [
@@ -203,6 +244,10 @@ mod tests {
             vec![6, 0, 0, 0, 0xA5, 2, 1, 0, 9, 9],
             vec![1, 0, 0, 0, 0x38],
             vec![0xFF, 0xFF, 0, 0, 0x38, 0],
+            vec![2, 0, 0, 0, 0x38, 0],
+            vec![6, 0, 0, 0, 0x6A, 2, 2, 0, 1, 100],
+            vec![5, 0, 0, 0, 0x28, 0, 0xFF, 0xFF, 0xFF],
+            vec![11, 0, 0, 0, 0x2B, 1, 0, 0, 0, 0, 0, 0, 0, 0x49, 3],
         ] {
             assert!(decode(&mut Reader::new(&bytes)).is_err(), "{bytes:?}");
         }

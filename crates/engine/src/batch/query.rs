@@ -19,6 +19,7 @@ use crate::instance::TEMPDB_ID;
 use crate::instance::statistics::Changed;
 use crate::session::changes::Watch;
 use crate::session::temporary::VARIABLES_ID;
+use crate::statistics::can_have;
 use std::sync::Arc;
 use thawdb_catalog::{LockEscalation, ObjectId, TableDef};
 use thawdb_query::compile::{ChangeAction, Compiled, CompiledKind, Dependency, compile, insert_all};
@@ -133,7 +134,8 @@ impl<'a> Interpreter<'a, '_> {
         let cx = CompileCx::new(self.session, self.at);
         let mut plan = compile(statement, &cx).map_err(refused)?;
         let (wanted, stale) = (cx.wanted.into_inner(), cx.stale.into_inner());
-        if !(wanted.is_empty() && stale.is_empty()) && self.refresh_statistics(&wanted, &stale) {
+        let is_asked = !(wanted.is_empty() && stale.is_empty()) && self.session.may_run(&plan).is_ok();
+        if is_asked && self.refresh_statistics(&wanted, &stale) {
             plan = compile(statement, &CompileCx::new(self.session, self.at)).map_err(refused)?;
         }
         let plan = Arc::new(plan);
@@ -246,22 +248,27 @@ impl<'a> Interpreter<'a, '_> {
 
     /// Counts what a plan has changed towards the age of its table's statistics.
     fn note_changes(&self, plan: &Compiled, count: u64) {
-        let Some((table, actions)) = changed_table(&plan.node).filter(|_| count > 0) else { return };
-        let Some(written) = plan.dependencies.iter().find(|d| d.writes && d.table == table) else { return };
-        let Ok(open) = self.session.storage_of(written.database) else { return };
+        if count == 0 {
+            return;
+        }
         let rows = i64::try_from(count).unwrap_or(i64::MAX);
-        let stale = match actions.as_slice() {
-            [(ChangeKind::Insert, _)] => open.statistics.note(table, &Changed::Rows(rows)),
-            [(ChangeKind::Delete, _)] => open.statistics.note(table, &Changed::Rows(-rows)),
-            _ => {
-                let Some(definition) = self.session.table(written.database, table) else { return };
-                let number = |at: &usize| definition.columns.get(*at).map(|column| column.id.0);
-                let columns: Vec<i32> = actions.iter().flat_map(|(_, columns)| columns).filter_map(number).collect();
-                open.statistics.note(table, &Changed::Columns(count, &columns))
+        match changed_by(&plan.node) {
+            Some((table, NodeKind::Insert { .. })) => self.note_change(table, Changed::Rows(rows)),
+            Some((table, NodeKind::Delete { .. })) => self.note_change(table, Changed::Rows(-rows)),
+            Some((table, NodeKind::Update { assignments, .. })) => {
+                let mut columns = assignments.iter().filter_map(|(at, _)| table.columns.get(*at)).map(|column| column.id.0);
+                self.note_change(table, Changed::Columns(count, &mut columns));
             }
-        };
-        if stale {
-            self.session.engine.plans.clear();
+            Some((table, _)) => self.note_change(table, Changed::Mixed(count)),
+            None => {}
+        }
+    }
+
+    fn note_change(&self, table: &TableDef, changed: Changed<'_>) {
+        if can_have(table)
+            && let Ok(open) = self.session.storage_of(table.database)
+        {
+            open.statistics.note(table.id, changed);
         }
     }
 
@@ -426,6 +433,19 @@ fn instead_of(node: &Node) -> Option<(&Arc<TableDef>, ChangeAction, &[usize])> {
 
 /// What a plan's statement does to the table it changes, with the columns an UPDATE sets, by position.
 type Actions = Vec<(ChangeKind, Vec<usize>)>;
+
+/// The table a plan changes, and the node that does.
+fn changed_by(node: &Node) -> Option<(&TableDef, &NodeKind)> {
+    match &node.kind {
+        NodeKind::AssignVariables { input, .. } => changed_by(input),
+        // OUTPUT INTO: the statement itself stands below.
+        NodeKind::Insert { input, table, .. } => changed_by(input).or(Some((table.as_ref(), &node.kind))),
+        NodeKind::Update { table, .. } | NodeKind::Delete { table, .. } | NodeKind::Merge { table, .. } => {
+            Some((table.as_ref(), &node.kind))
+        }
+        _ => None,
+    }
+}
 
 /// The table whose rows a plan's statement changes.
 fn changed_table(node: &Node) -> Option<(ObjectId, Actions)> {

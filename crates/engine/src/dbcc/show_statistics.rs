@@ -9,6 +9,7 @@ use crate::messages::message;
 use crate::statistics::{Share, all_of, can_have, make};
 use crate::views::{Column, Rows, big, null, optional_text, small, text};
 use thawdb_catalog::{HistogramStep, Statistics, StatisticsData, TableDef};
+use thawdb_storage::locks::LockMode;
 use thawdb_tsql::ast::Dbcc;
 use thawdb_types::SqlType::{BigInt, Real, SmallInt};
 use thawdb_types::{Scalar, SqlType};
@@ -45,7 +46,10 @@ pub(super) fn show(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) -> Result
     };
     let one = all.iter().find(|one| one.name.eq_ignore_ascii_case(&target)).or_else(of_column);
     let mut one = one.ok_or_else(|| message(2767, &[&target]))?.clone();
-    if one.data.is_none() && can_have(&table) {
+    if one.data.is_none() && can_have(&table) && !table.rows_disabled {
+        interpreter.session.lock(open.object_resource(table.id), LockMode::SchS, true)?;
+        let now = interpreter.session.table(open.id, table.id).ok_or_else(missing)?;
+        let table = now;
         make(interpreter.session, &open, &table, one.clone(), Share::Default)?;
         one = all_of(&open, &table).into_iter().find(|made| made.id == one.id).unwrap_or(one);
     }
@@ -59,10 +63,8 @@ pub(super) fn show(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) -> Result
         send_rows(interpreter, DENSITIES, &densities(&table, &one, data))?;
     }
     if every || asked("HISTOGRAM") {
-        let leading = table.columns.iter().find(|column| Some(&column.id.0) == one.columns.first());
-        let key = leading.map_or(SqlType::Int, |column| column.sql_type);
         let columns = [
-            null("RANGE_HI_KEY", key),
+            null("RANGE_HI_KEY", data.key_type),
             null("RANGE_ROWS", Real),
             null("EQ_ROWS", Real),
             null("DISTINCT_RANGE_ROWS", BigInt),

@@ -19,7 +19,7 @@ use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use crate::storage_error::internal;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, IndexDef, TableDef};
+use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, IndexDef, StatisticsOrigin, TableDef};
 use thawdb_query::compile::{bind_default, bind_row_condition, compile};
 use thawdb_query::exec;
 use thawdb_tsql::ast::{AlterColumn, Ident};
@@ -55,7 +55,14 @@ pub(crate) fn drop_column(
             conjuncts.filter(|place| **place > position).for_each(|place| *place -= 1);
         }
     }
+    forget_automatic(open, table, position);
     rewrite(interpreter, open, table, altered, |_| Source::Kept).map(drop)
+}
+
+/// Forgets what was made by itself about a column: what is still wanted after the change is made again.
+fn forget_automatic(open: &OpenDatabase, table: &TableDef, position: usize) {
+    let id = table.columns[position].id.0;
+    open.statistics.purge(open, table.id, &|one| one.origin == StatisticsOrigin::Automatic && one.columns.contains(&id));
 }
 
 /// Whether an index's entries hold the column.
@@ -92,6 +99,11 @@ fn dependents(
         if let Some(name) = index.name.clone().filter(|_| uses) {
             let word = if index.primary_key || index.unique_constraint { "object" } else { "index" };
             found.push(Dependent { word, name, is_default: false, is_check: false });
+        }
+    }
+    for one in crate::statistics::all_of(open, table) {
+        if one.origin == StatisticsOrigin::User && one.columns.contains(&id.0) {
+            found.push(Dependent { word: "statistics", name: one.name, is_default: false, is_check: false });
         }
     }
     for name in crate::ddl::computed::users_of(session, table, position)? {
@@ -192,6 +204,9 @@ pub(crate) fn alter_column(
         check_default(interpreter, default, &new)?;
     }
     let indexed = table.indexes.iter().any(|index| holds(index, position));
+    if !same_type {
+        forget_automatic(open, table, position);
+    }
     if wider && is_variable(&new.sql_type) || same_type {
         if old.nullable && !new.nullable {
             refuse_nulls(interpreter, open, table, old)?;

@@ -5,7 +5,7 @@
 //!      NORECOMPUTE, PERSIST_SAMPLE_PERCENT = ON                    kept with the statistics
 //!      ALL | COLUMNS | INDEX                                       which of a table's are updated
 //! ```
-//! They are no part of a transaction: what is made or dropped stays so after a rollback. INCREMENTAL = ON, WHERE, and
+//! They are no part of a transaction: what is made or dropped is recorded at once, and stays so after a rollback. INCREMENTAL = ON, WHERE, and
 //! statistics of temporary tables, of large and of virtual columns are not built (40517, 1978).
 
 use crate::batch::failure::Failure;
@@ -13,10 +13,11 @@ use crate::batch::interpreter::Interpreter;
 use crate::ddl::names::{database_of, find_table, shown};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
-use crate::statistics::{Share, all_of, can_have, make, next_id};
+use crate::statistics::{Share, all_of, can_have, make};
 use std::sync::Arc;
 use thawdb_catalog::{Statistics, StatisticsData, StatisticsOrigin, TableDef};
 use thawdb_query::statistics::can_be_counted;
+use thawdb_storage::locks::LockMode;
 use thawdb_tsql::ast::{CreateStatistics, ObjectName, OptionItem, OptionValue, UpdateStatistics};
 
 /// Which of a table's statistics UPDATE STATISTICS is about.
@@ -100,13 +101,29 @@ fn target(interpreter: &Interpreter<'_, '_>, name: &ObjectName, missing: i32) ->
     if can_have(&table) { Ok((open, table)) } else { Err(unsupported_option("STATISTICS of a temporary table").into()) }
 }
 
+/// The same with the definition held to the end of the statement.
+fn held_target(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, missing: i32) -> Result<Target, Failure> {
+    let (open, table) = target(interpreter, name, missing)?;
+    interpreter.session.lock(open.object_resource(table.id), LockMode::SchS, true)?;
+    let now = target(interpreter, name, missing)?;
+    // Another table of the name: rarer than to be worth another lock.
+    if now.1.id == table.id { Ok((open, now.1)) } else { Err(message(missing, &[&shown(name)]).into()) }
+}
+
+/// 1974 where no row can be read.
+fn refuse_disabled_rows(table: &TableDef) -> Result<(), Failure> {
+    let name = table.rows().name.as_deref().unwrap_or_default();
+    if table.rows_disabled { Err(message(1974, &[&"table", &table.name, &name]).into()) } else { Ok(()) }
+}
+
 /// CREATE STATISTICS.
 pub(crate) fn create_statistics(interpreter: &mut Interpreter<'_, '_>, node: &CreateStatistics) -> Result<(), Failure> {
     let options = Options::read(interpreter, &node.options)?;
     if node.filter.is_some() {
         return Err(unsupported_option("WHERE").into());
     }
-    let (open, table) = target(interpreter, &node.table, 1088)?;
+    let (open, table) = held_target(interpreter, &node.table, 1088)?;
+    refuse_disabled_rows(&table)?;
     if all_of(&open, &table).iter().any(|one| one.name.eq_ignore_ascii_case(&node.name.text)) {
         return Err(message(1927, &[&shown(&node.table), &node.name.text]).into());
     }
@@ -124,7 +141,7 @@ pub(crate) fn create_statistics(interpreter: &mut Interpreter<'_, '_>, node: &Cr
         columns.push(id);
     }
     let mut one = Statistics {
-        id: next_id(&open, &table),
+        id: 0,
         name: node.name.text.clone(),
         columns,
         origin: StatisticsOrigin::User,
@@ -135,14 +152,14 @@ pub(crate) fn create_statistics(interpreter: &mut Interpreter<'_, '_>, node: &Cr
     let share = options.share_of(&open, &table, None);
     options.keep_in(&mut one, share);
     make(interpreter.session, &open, &table, one, share)?;
-    interpreter.session.engine.plans.clear();
     Ok(())
 }
 
 /// UPDATE STATISTICS.
 pub(crate) fn update_statistics(interpreter: &mut Interpreter<'_, '_>, node: &UpdateStatistics) -> Result<(), Failure> {
     let options = Options::read(interpreter, &node.options)?;
-    let (open, table) = target(interpreter, &node.table, 2706)?;
+    let (open, table) = held_target(interpreter, &node.table, 2706)?;
+    refuse_disabled_rows(&table)?;
     let all = all_of(&open, &table);
     let mut chosen: Vec<Statistics> = Vec::new();
     for name in &node.names {
@@ -162,7 +179,6 @@ pub(crate) fn update_statistics(interpreter: &mut Interpreter<'_, '_>, node: &Up
         options.keep_in(&mut one, share);
         make(interpreter.session, &open, &table, one, share)?;
     }
-    interpreter.session.engine.plans.clear();
     Ok(())
 }
 
@@ -182,10 +198,9 @@ pub(crate) fn drop_statistics(interpreter: &mut Interpreter<'_, '_>, names: &[Ob
         if one.origin == StatisticsOrigin::Index {
             return Err(message(3739, &[&"DROP", &shown(name)]).into());
         }
-        if !open.statistics.remove(&open, &table, one.id) {
+        if !open.statistics.drop_one(&open, &table, one.id)? {
             return Err(missing().into());
         }
-        interpreter.session.engine.plans.clear();
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ pub(crate) fn truncate_table(interpreter: &mut Interpreter<'_, '_>, node: &Trunc
             catalog.put_table(&mut part.txn, emptied).map_err(catalog_error(&open))
         })?;
         if let Some(rows) = open.statistics.rows(&table) {
-            open.statistics.note(id, &Changed::Rows(-i64::try_from(rows).unwrap_or(i64::MAX)));
+            open.statistics.note(id, Changed::Rows(-i64::try_from(rows).unwrap_or(i64::MAX)));
         }
         Ok(())
     })

@@ -140,7 +140,9 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
         Err(error) => return Err(error),
     }
     let counters = load_counters(&view).map_err(storage_of)?;
-    let statistics = load_statistics(&view).map_err(storage_of)?;
+    let mut statistics = load_statistics(&view).map_err(storage_of)?;
+    // Of a table that was dropped, or made by a transaction that did not commit.
+    statistics.retain(|table, known| catalog.tables.tables.get(table).is_some_and(|now| now.created == known.created));
     // The database's own table of files is the truer one: a crash may have come before master heard of a change.
     let mut record = record.clone();
     let mut table = database.store().file_table()?;

@@ -177,10 +177,8 @@ impl StatementHost for SessionState {
 
     fn rows_loaded(&mut self, table: &TableDef, rows: u64) {
         let changed = Changed::Rows(i64::try_from(rows).unwrap_or(i64::MAX));
-        if let Ok(open) = self.storage_of(table.database)
-            && open.statistics.note(table.id, &changed)
-        {
-            self.engine.plans.clear();
+        if let Ok(open) = self.storage_of(table.database) {
+            open.statistics.note(table.id, changed);
         }
     }
 

@@ -135,8 +135,7 @@ fn properties(session: &SessionState, database: DatabaseId, arguments: &[Scalar]
 fn histogram(session: &SessionState, database: DatabaseId, arguments: &[Scalar]) -> Result<Rows, SqlError> {
     let Some((table, one)) = named(session, database, arguments)? else { return Ok(Rows::new()) };
     let Some(data) = &one.data else { return Ok(Rows::new()) };
-    let leading = table.columns.iter().find(|column| Some(&column.id.0) == one.columns.first());
-    let key_type = leading.map_or(Int, |column| column.sql_type);
+    let key_type = data.key_type;
     let real = |value: f64| Scalar::Real(value as f32);
     let row = |(number, step): (i32, &thawdb_catalog::HistogramStep)| {
         let key = match &step.high {

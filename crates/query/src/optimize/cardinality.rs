@@ -42,7 +42,7 @@ impl Origin {
     /// What is known of the column's values.
     fn values(&self) -> Option<estimate::Column<'_>> {
         let definition = &self.table.columns[self.index];
-        let (_, data) = self.statistics.as_ref()?.leading(definition.id.0)?;
+        let (_, data) = self.statistics.as_ref()?.leading(definition.id.0, &definition.sql_type)?;
         (data.rows > 0.0).then(|| estimate::Column::new(data, &definition.sql_type))
     }
 
@@ -79,7 +79,8 @@ impl Estimator {
         }
         let used: BTreeSet<ColumnRef> = used.into_iter().collect();
         for origin in used.iter().filter_map(|column| self.origins.get(column)) {
-            let is_known = origin.statistics.as_ref().is_some_and(|s| s.leading(origin.column_id()).is_some());
+            let sql_type = &origin.table.columns[origin.index].sql_type;
+            let is_known = origin.statistics.as_ref().is_some_and(|s| s.leading(origin.column_id(), sql_type).is_some());
             if !is_known && can_be_counted(&origin.table, origin.index) {
                 cx.compile.want_statistics(&origin.table, origin.index);
             }

@@ -132,5 +132,6 @@ pub(crate) fn compiled(node: crate::phys::Node, kind: CompiledKind, columns: Vec
         usage: Default::default(),
         needs: Vec::new(),
         remembered: Default::default(),
+        stamps: Vec::new(),
     }
 }

@@ -122,6 +122,8 @@ mod tests {
             updated: 0,
             rows: 800.0,
             rows_sampled: 800,
+            leaves: 2,
+            key_type: SqlType::Int,
             steps: vec![
                 step(Scalar::Null, 100.0, 0.0, 0.0),
                 step(Scalar::Int(0), 10.0, 0.0, 0.0),

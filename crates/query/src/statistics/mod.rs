@@ -55,7 +55,7 @@ pub fn gather(
         }
     }
     let scale = leaves_read.map_or(1.0, |read| (leaf_count as f64 / read.max(1) as f64).max(1.0));
-    Ok(counts.finish(scale, updated))
+    Ok(StatisticsData { leaves: leaf_count, ..counts.finish(scale, updated) })
 }
 
 /// The columns of all rows, by their order.
@@ -171,7 +171,8 @@ impl Counts {
             step.range_rows *= scale;
             step.distinct_range_rows = (step.distinct_range_rows * more).min(step.range_rows);
         }
-        StatisticsData { updated, rows, rows_sampled: self.rows, steps, distinct, average_bytes }
+        let key_type = self.types[0];
+        StatisticsData { updated, rows, rows_sampled: self.rows, leaves: 0, key_type, steps, distinct, average_bytes }
     }
 }
 
