@@ -5,8 +5,8 @@
 //!      NORECOMPUTE, PERSIST_SAMPLE_PERCENT = ON                    kept with the statistics
 //!      ALL | COLUMNS | INDEX                                       which of a table's are updated
 //! ```
-//! They are no part of a transaction: what is made or dropped is recorded at once, and stays so after a rollback. INCREMENTAL = ON, WHERE, and
-//! statistics of temporary tables, of large and of virtual columns are not built (40517, 1978).
+//! They are no part of a transaction: what is made or dropped is recorded at once, and stays so after a rollback.
+//! INCREMENTAL = ON, WHERE, and statistics of temporary tables, of large and of virtual columns are not built (40517, 1978).
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;

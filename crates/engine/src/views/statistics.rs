@@ -2,6 +2,7 @@
 //!
 //! The statistics of an index are there with it, their contents once somebody has asked for them.
 
+use crate::security::rule::Securable;
 use crate::session::state::SessionState;
 use crate::statistics::{all_of, can_have};
 use crate::views::functions::Function;
@@ -106,13 +107,17 @@ fn stats_columns(session: &SessionState, database: DatabaseId) -> Result<Rows, S
     Ok(each(session, database)?.into_iter().flat_map(rows).collect())
 }
 
-/// The statistics that two arguments name; NULL names none.
+/// The statistics that two arguments name; NULL names none. They tell of values: who may not read the columns gets none.
 fn named(session: &SessionState, database: DatabaseId, arguments: &[Scalar]) -> Result<Option<(Arc<TableDef>, Statistics)>, SqlError> {
     let number = |at: usize| arguments.get(at).and_then(Scalar::as_i64);
     let (Some(table), Some(id)) = (number(0), number(1)) else { return Ok(None) };
     let open = session.storage_of(database)?;
     let table = tables_of(session, database).into_iter().find(|known| i64::from(known.id.0) == table && can_have(known));
-    Ok(table.and_then(|table| Some((table.clone(), all_of(&open, &table).into_iter().find(|one| i64::from(one.id) == id)?))))
+    let Some(table) = table else { return Ok(None) };
+    let judge = session.judge(database)?;
+    let may_read = |column: &i32| judge.allows(Securable::Column(table.id.0, *column), "SELECT");
+    let found = all_of(&open, &table).into_iter().find(|one| i64::from(one.id) == id);
+    Ok(found.filter(|one| one.columns.iter().all(may_read)).map(|one| (table, one)))
 }
 
 fn properties(session: &SessionState, database: DatabaseId, arguments: &[Scalar]) -> Result<Rows, SqlError> {

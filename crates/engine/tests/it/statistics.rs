@@ -163,3 +163,59 @@ fn a_tables_new_statistics_make_its_plans_anew_and_no_others() {
     thrice(&mut a);
     assert_eq!((runs(&mut a, of_t), runs(&mut a, of_other)), (vec!["9".into()], vec!["3".into()]));
 }
+
+#[test]
+fn who_may_not_read_a_column_learns_nothing_of_its_values() {
+    let (engine, _) = fresh_engine("statistics-rights");
+    let mut a = engine.internal_session();
+    shop(&mut a, 100);
+    is_done(&mut a, "CREATE STATISTICS s ON t (a) CREATE USER u WITHOUT LOGIN GRANT INSERT ON t TO u GRANT SELECT ON t (id) TO u");
+    let told = "SELECT (SELECT COUNT(*) FROM sys.dm_db_stats_histogram(OBJECT_ID('t'), 2)) AS steps, \
+                (SELECT COUNT(*) FROM sys.dm_db_stats_properties(OBJECT_ID('t'), 2)) AS facts";
+    assert_eq!(rows(&mut a, told), ["10 | 1"]);
+    is_done(&mut a, "EXECUTE AS USER = 'u'");
+    assert_eq!(rows(&mut a, told), ["0 | 0"]);
+    for (sql, number) in [
+        ("SELECT COUNT(*) AS n FROM t WHERE b = 'x'", "Msg 230,"),
+        ("CREATE STATISTICS other ON t (b)", "Msg 1088,"),
+        ("UPDATE STATISTICS t", "Msg 1088,"),
+        ("DROP STATISTICS t.s", "Msg 3701,"),
+        ("DBCC SHOW_STATISTICS (t, s)", "Msg 2571,"),
+    ] {
+        let lines = said(&mut a, sql);
+        assert!(lines.iter().any(|line| line.starts_with(number)), "{sql}: {lines:?}");
+    }
+    is_done(&mut a, "REVERT");
+    assert_eq!(rows(&mut a, MADE), ["s | 100"], "nothing was made for a statement that may not run");
+    is_done(&mut a, "GRANT SELECT ON t TO u");
+    is_done(&mut a, "EXECUTE AS USER = 'u'");
+    assert_eq!(rows(&mut a, told), ["10 | 1"]);
+}
+
+/// A part of the leaves tells of all rows, and large values, which are in no leaf, count for nothing.
+#[test]
+fn a_sample_tells_of_the_whole() {
+    let (engine, _) = fresh_engine("statistics-sample");
+    let mut a = engine.internal_session();
+    shop(&mut a, 8000);
+    is_done(&mut a, "ALTER TABLE t ADD v varbinary(max) NULL");
+    is_done(&mut a, "UPDATE t SET v = CONVERT(varbinary(max), REPLICATE(CONVERT(varchar(max), 'x'), 20000)) WHERE id % 100 = 7");
+    is_done(&mut a, "CREATE STATISTICS s ON t (a) WITH SAMPLE 25 PERCENT");
+    let facts = "SELECT CASE WHEN p.rows BETWEEN 7200 AND 8800 THEN 'rows' END, CASE WHEN p.rows_sampled BETWEEN 800 AND 4000 THEN 'sampled' END, \
+                 (SELECT COUNT(*) FROM sys.dm_db_stats_histogram(s.object_id, s.stats_id) h WHERE h.equal_rows BETWEEN 600 AND 1000) \
+                 FROM sys.stats s CROSS APPLY sys.dm_db_stats_properties(s.object_id, s.stats_id) p WHERE s.name = 's'";
+    assert_eq!(
+        rows(&mut a, facts),
+        ["rows | sampled | 10"],
+        "{:?}",
+        rows(&mut a, &facts.replace("SELECT CASE", "SELECT p.rows, p.rows_sampled, CASE"))
+    );
+    is_done(&mut a, "UPDATE STATISTICS t s WITH FULLSCAN");
+    assert_eq!(
+        rows(
+            &mut a,
+            "SELECT p.rows, p.rows_sampled FROM sys.stats s CROSS APPLY sys.dm_db_stats_properties(s.object_id, s.stats_id) p WHERE s.name = 's'"
+        ),
+        ["8000 | 8000"]
+    );
+}
