@@ -208,7 +208,7 @@ mod tests {
         let codes = every_type().into_iter().filter(variant::holds).map(|base| code_of(&base)).chain([0x62, 0x63, 0xF1, 0x26]);
         let codes: Vec<u8> = codes.collect();
         let (mut taken, mut refused) = (0, 0);
-        for _ in 0..200_000 {
+        for _ in 0..400_000 {
             let code = codes[random(codes.len() as u64) as usize];
             let mut whole = vec![code];
             let properties = [0, 0, 1, 2, 7][random(5) as usize];
