@@ -380,6 +380,7 @@ def kills(stage):
                 if seen >= target:
                     stage.server.kill()
                     break
+            time.sleep(0.001)
         attempt.end()
         if stage.server.process.poll() is None:
             expect(stage.state(other) is None, f"stopped by {attempt.error}")
@@ -459,12 +460,11 @@ def full_file(stage):
     used = "SELECT SUM(total_page_count - unallocated_extent_page_count) / 128 FROM sys.dm_db_file_space_usage"
     step = max(1, stage.rows * 40 // (stage.options.stops << 20))
     stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], FILEGROWTH = 1MB)")
-    for _ in range(200):
-        # What was dropped is free once nobody can see it.
-        stage.execute(f"DBCC SHRINKFILE ([{name}]) WITH NO_INFOMSGS")
-        if stage.ask(size)[0] <= stage.ask(used)[0] + step:
-            break
-        time.sleep(0.02)
+    # What dropped indexes left free would hold the index.
+    stage.execute(f"DBCC SHRINKFILE ([{name}]) WITH NO_INFOMSGS", "CREATE TABLE dbo.filler (c char(8000) NOT NULL)")
+    while (free := stage.ask(size)[0] - stage.ask(used)[0] - step) > 0:
+        stage.execute(f"INSERT dbo.filler WITH (TABLOCK) SELECT 'x' FROM GENERATE_SERIES(1, {max(free * 120, 1)})")
+    stage.free_log()
 
     def prepare():
         room = max(stage.ask(size)[0], stage.ask(used)[0] + step)
@@ -476,7 +476,7 @@ def full_file(stage):
     try:
         return stopped_by(stage, "1105", (1105,), None, prepare, mend)
     finally:
-        stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], MAXSIZE = UNLIMITED, FILEGROWTH = 64MB)")
+        stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], MAXSIZE = UNLIMITED, FILEGROWTH = 64MB)", "DROP TABLE dbo.filler")
 
 
 def attentions(stage):
