@@ -14,6 +14,7 @@ pub mod objects;
 pub mod record;
 pub mod security;
 pub mod sort_row;
+pub mod statistics;
 pub mod store;
 
 pub use defs::{
@@ -28,4 +29,5 @@ pub use layout::{ColumnPlace, TreeLayout};
 pub use module::{ModuleFlags, ObjectDef, ObjectKind, ParameterDef, SequenceDef, TriggerDef};
 pub use objects::{CheckDef, ConstraintDef, ConstraintKind, ForeignKeyDef, Properties, ReferentialAction, SchemaDef, UserDef};
 pub use security::{Grant, GrantState, ObjectSecurity, Security};
+pub use statistics::{HistogramStep, Statistics, StatisticsData, StatisticsOrigin, TableStatistics};
 pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog, Related};

@@ -4,7 +4,7 @@
 //! key = kind u8 | number i32, big-endian with the sign bit turned        row = record (record.rs), inline or, when it
 //! kinds: 1 properties · 2 schema · 3 table · 4 counters · 5 user · 6 constraint       is long, as one large part
 //!        7 object that is no table · 8 index operation · 9 a role's members · 10 a grantee's permissions
-//!        11 an object's owner and context
+//!        11 an object's owner and context · 12 a table's statistics
 //!        16 database · 17 login · 18 setting · 19 a server role's members · 20 a login's permissions (master only)
 //! ```
 //!
@@ -23,6 +23,7 @@ use crate::module::{self, ObjectDef, ObjectKind};
 use crate::objects::{self, ConstraintDef, ConstraintKind, Properties, SchemaDef, UserDef};
 use crate::record::{Reader, RecordError, Writer};
 use crate::security::{self, Grant, ObjectSecurity, Security};
+use crate::statistics::{self, TableStatistics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ enum Kind {
     Members = 9,
     Grants = 10,
     ObjectSecurity = 11,
+    Statistics = 12,
     Database = 16,
     Login = 17,
     Setting = 18,
@@ -672,6 +674,28 @@ pub fn load_counters(view: &ReadView) -> Result<BTreeMap<i32, Counters>, Catalog
         let (row_number_next, known, identity, table) = (r.u64()?, r.flag()?, r.i64()?, r.i32()?);
         r.finish()?;
         all.insert(table, Counters { row_number_next, identity_next: known.then_some(identity) });
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Records a table's statistics.
+pub fn put_statistics(txn: &mut Txn, all: &TableStatistics) -> Result<(), CatalogError> {
+    put(txn, Kind::Statistics, all.table.0, &statistics::write_statistics(all))
+}
+
+/// Removes a table's statistics.
+pub fn remove_statistics(txn: &mut Txn, table: ObjectId) -> Result<(), CatalogError> {
+    remove(txn, Kind::Statistics, table.0)
+}
+
+/// All recorded statistics, by table. A record that cannot be read is passed over: rows can be asked again.
+pub fn load_statistics(view: &ReadView) -> Result<BTreeMap<i32, TableStatistics>, CatalogError> {
+    let mut all = BTreeMap::new();
+    each(view, Kind::Statistics, |record| {
+        if let Ok(found) = statistics::read_statistics(record) {
+            all.insert(found.table.0, found);
+        }
         Ok(())
     })?;
     Ok(all)

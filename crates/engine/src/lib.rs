@@ -19,6 +19,7 @@ mod procedures;
 mod rows;
 mod security;
 mod session;
+mod statistics;
 mod storage_error;
 mod views;
 

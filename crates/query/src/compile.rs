@@ -23,7 +23,8 @@ use crate::optimize;
 use crate::phys::{Node, OutputColumn, RowSource};
 use crate::usage::PlanUsage;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, SchemaId, TableDef};
+use std::sync::atomic::{AtomicU64, Ordering};
+use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, SchemaId, TableDef, TableStatistics};
 use thawdb_tsql::ast;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -241,6 +242,19 @@ pub trait CompileContext {
         let _ = needs;
         Ok(())
     }
+    /// What is known of the values in a table's columns.
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        let _ = table;
+        None
+    }
+    /// The optimizer would have liked to know of the values in a column.
+    fn want_statistics(&self, table: &TableDef, column: usize) {
+        let (_, _) = (table, column);
+    }
+    /// What the statistics told so far depend on.
+    fn stamps(&self) -> Vec<Stamp> {
+        Vec::new()
+    }
     /// Rows a table has, about; `None` if nobody knows.
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let _ = table;
@@ -318,6 +332,37 @@ pub struct Compiled {
     pub needs: Vec<AccessNeed>,
     /// Who was allowed it.
     pub remembered: Remembered,
+    /// What it was made of besides definitions.
+    pub stamps: Vec<Stamp>,
+}
+
+impl Compiled {
+    /// Whether what the plan was made of is of the present: if not it is still right, but another might be faster.
+    #[inline]
+    pub fn is_fresh(&self) -> bool {
+        self.stamps.iter().all(Stamp::is_fresh)
+    }
+}
+
+/// A number that rises when plans should be made again, as it was when a plan was made.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    now: Arc<AtomicU64>,
+    seen: u64,
+}
+
+impl Stamp {
+    /// The number as it is.
+    pub fn of(now: &Arc<AtomicU64>) -> Self {
+        Self { now: now.clone(), seen: now.load(Ordering::Relaxed) }
+    }
+
+    /// Whether it is still what it was.
+    #[inline]
+    pub fn is_fresh(&self) -> bool {
+        // Relaxed: a plan found old one statement late is as right as before.
+        self.now.load(Ordering::Relaxed) == self.seen
+    }
 }
 
 /// Compiles a query or a statement that changes rows: SELECT, INSERT, UPDATE, DELETE, MERGE.
@@ -335,6 +380,7 @@ pub fn compile(stmt: &ast::Stmt, cx: &dyn CompileContext) -> Result<Compiled, Sq
         _ => return Err(error::not_built("this statement", stmt.span)),
     };
     let mut compiled = finish(bound, binder, cx)?;
+    compiled.stamps = cx.stamps();
     let parallelism = cx.parallelism().hinted(hints_of(stmt));
     if compiled.point.is_none() && parallelism.degree_max > 1 {
         compiled.node = optimize::parallel::divide(compiled.node, &parallelism, cx);

@@ -110,6 +110,10 @@ pub trait StatementHost: SessionInfo {
         let _ = (table, old, new, rows);
         Ok(())
     }
+    /// A bulk load has put so many rows into the table.
+    fn rows_loaded(&mut self, table: &TableDef, rows: u64) {
+        let (_, _) = (table, rows);
+    }
     /// Runs a user's scalar function; the arguments have the types of its parameters.
     fn call_function(&mut self, database: DatabaseId, function: ObjectId, arguments: Vec<Scalar>) -> Result<Scalar, SqlError> {
         let _ = (database, arguments);

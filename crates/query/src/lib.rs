@@ -20,6 +20,7 @@ mod json;
 pub mod locking;
 pub mod optimize;
 pub mod phys;
+pub mod statistics;
 pub mod usage;
 pub mod workers;
 

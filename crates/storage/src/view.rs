@@ -68,6 +68,12 @@ impl ReadView {
         self.database.system_tree(&info).dividing_keys(parts)
     }
 
+    /// Leaves of a tree, about: read from its upper levels, whatever its size.
+    pub fn leaf_count(&self, tree: TreeId) -> Result<u64, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        self.database.system_tree(&info).leaf_count()
+    }
+
     /// Reads a large part whole.
     pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
         crate::large::read(&self.database.store, at)

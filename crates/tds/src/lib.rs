@@ -29,6 +29,7 @@ pub mod token;
 pub mod transaction;
 pub mod type_info;
 pub mod value;
+mod variant;
 
 /// A version of the protocol as LOGIN7 and LOGINACK carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

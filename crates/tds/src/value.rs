@@ -5,6 +5,7 @@
 //! UShort   n u16 | n bytes            0xFFFF is NULL
 //! Chunks   total u64 (all ones NULL, all ones less one unknown) | { n u32 | n bytes }* | 0 u32
 //! Pointer  16 u8 | 16 bytes | 8 bytes | n u32 | n bytes      0 u8 is NULL
+//! ULong    a sql_variant: see `variant`
 //! ```
 //!
 //! Rows are written from Arrow arrays through [`RowEncoder`], which looks at each column's type once a batch and then
@@ -12,6 +13,7 @@
 
 use crate::buffer::{DecodeError, Reader, Writer, utf16_text};
 use crate::type_info::{TypeInfo, USHORT_NULL, ValueLength, decimal_bytes, time_bytes};
+use crate::variant;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
 use arrow_array::{Array, ArrayRef};
@@ -24,6 +26,10 @@ const CHUNKS_NULL: u64 = u64::MAX;
 const CHUNKS_UNKNOWN: u64 = u64::MAX - 1;
 /// Largest chunk we send.
 const CHUNK_BYTES: usize = 32 * 1024;
+/// The first day behind 9999-12-31, counted from 0001-01-01.
+const DAYS_END: i64 = 3_652_059;
+/// 14 hours: no place is further from UTC.
+const OFFSET_MINUTES_MAX: u16 = 840;
 /// Largest value of any type: 2^31 - 1 bytes.
 const VALUE_BYTES_MAX: usize = i32::MAX as usize;
 /// 1/300 s in a day.
@@ -53,6 +59,7 @@ pub fn encode(info: &TypeInfo, value: &Scalar, out: &mut Vec<u8>) {
         Scalar::DateTime2(ticks) => put_datetime2(info, *ticks, out),
         Scalar::DateTimeOffset(ticks, offset) => put_datetime_offset(info, *ticks, *offset, out),
         Scalar::Text(text) => put_text(info, text, out),
+        Scalar::Binary(bytes) if info.sql_type == SqlType::SqlVariant => variant::encode(bytes, out),
         Scalar::Binary(bytes) => put_bytes(info, bytes, out),
         Scalar::Guid(bytes) => put_short(out, bytes),
     }
@@ -212,7 +219,7 @@ pub fn decode(info: &TypeInfo, reader: &mut Reader<'_>) -> Result<Scalar, Decode
                 large(info, reader)
             }
         },
-        ValueLength::ULong => Err(reader.malformed("sql_variant value")),
+        ValueLength::ULong => variant::decode(reader),
     }
 }
 
@@ -253,7 +260,7 @@ fn chunks(reader: &mut Reader<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
     Ok(Some(bytes))
 }
 
-fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, DecodeError> {
+pub(crate) fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, DecodeError> {
     let wrong = || at.malformed("value");
     let fixed = |n: usize| if bytes.len() == n { Ok(little(bytes)) } else { Err(wrong()) };
     Ok(match info.sql_type {
@@ -262,26 +269,27 @@ fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, Deco
         SqlType::SmallInt => Scalar::SmallInt(fixed(2)? as i16),
         SqlType::Int => Scalar::Int(fixed(4)? as i32),
         SqlType::BigInt => Scalar::BigInt(fixed(8)? as i64),
-        SqlType::Real => Scalar::Real(f32::from_bits(fixed(4)? as u32)),
-        SqlType::Float => Scalar::Float(f64::from_bits(fixed(8)?)),
+        // Neither infinity nor what is no number is a value of these types.
+        SqlType::Real => Scalar::Real(Some(f32::from_bits(fixed(4)? as u32)).filter(|v| v.is_finite()).ok_or_else(wrong)?),
+        SqlType::Float => Scalar::Float(Some(f64::from_bits(fixed(8)?)).filter(|v| v.is_finite()).ok_or_else(wrong)?),
         SqlType::SmallMoney => Scalar::Money(i64::from(fixed(4)? as i32)),
         SqlType::Money => Scalar::Money(fixed(8)?.rotate_left(32) as i64),
         SqlType::Decimal { .. } => decimal(bytes).ok_or_else(wrong)?,
-        SqlType::Date => Scalar::Date(i32::try_from(fixed(3)?).expect("24 bits")),
+        SqlType::Date => Scalar::Date(i32::try_from(fixed(3)?).ok().filter(|days| i64::from(*days) < DAYS_END).ok_or_else(wrong)?),
         SqlType::DateTime => datetime(fixed(8)?).ok_or_else(wrong)?,
         SqlType::SmallDateTime => small_datetime(fixed(4)?).ok_or_else(wrong)?,
         SqlType::Time { scale } => Scalar::Time(time_of_day(bytes, scale).ok_or_else(wrong)?),
         SqlType::DateTime2 { scale } => Scalar::DateTime2(ticks(bytes, scale).ok_or_else(wrong)?),
         SqlType::DateTimeOffset { scale } => {
             let (moment, offset) = bytes.split_at_checked(bytes.len().wrapping_sub(2)).ok_or_else(wrong)?;
-            Scalar::DateTimeOffset(ticks(moment, scale).ok_or_else(wrong)?, little(offset) as i16)
+            let offset = Some(little(offset) as i16).filter(|minutes| minutes.unsigned_abs() <= OFFSET_MINUTES_MAX).ok_or_else(wrong)?;
+            Scalar::DateTimeOffset(ticks(moment, scale).ok_or_else(wrong)?, offset)
         }
         SqlType::UniqueIdentifier => Scalar::Guid(bytes.try_into().map_err(|_| wrong())?),
         SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => Scalar::Binary(bytes.to_vec()),
         _ if is_wide(info) && !bytes.len().is_multiple_of(2) => return Err(wrong()),
         _ if is_wide(info) => Scalar::Text(utf16_text(bytes)),
         _ if info.utf8 => Scalar::Text(String::from_utf8_lossy(bytes).into_owned()),
-        SqlType::SqlVariant => return Err(wrong()),
         _ => Scalar::Text(decode_1252(bytes)),
     })
 }
@@ -320,7 +328,7 @@ fn time_of_day(bytes: &[u8], scale: u8) -> Option<i64> {
 
 fn ticks(bytes: &[u8], scale: u8) -> Option<i64> {
     let (time, date) = bytes.split_at_checked(time_bytes(scale))?;
-    let days = (date.len() == 3).then(|| little(date) as i64).filter(|d| *d < 3_652_059)?;
+    let days = (date.len() == 3).then(|| little(date) as i64).filter(|d| *d < DAYS_END)?;
     Some(days * TICKS_PER_DAY + time_of_day(time, scale)?)
 }
 
@@ -378,17 +386,18 @@ fn encode_cell(info: &TypeInfo, array: &ArrayRef, row: usize, out: &mut Vec<u8>)
         SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => {
             put_bytes(info, array.as_binary::<i32>().value(row), out);
         }
+        SqlType::SqlVariant => variant::encode(array.as_binary::<i32>().value(row), out),
         _ => put_text(info, array.as_string::<i32>().value(row), out),
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::type_info::tests::every_type;
     use thawdb_types::{Collation, MaxLength};
 
-    fn samples(sql_type: SqlType) -> Vec<Scalar> {
+    pub(crate) fn samples(sql_type: SqlType) -> Vec<Scalar> {
         let mut values = vec![Scalar::Null];
         values.extend(match sql_type {
             SqlType::Bit => vec![Scalar::Bit(true), Scalar::Bit(false)],

@@ -11,7 +11,7 @@
 
 use std::fmt::Write;
 use thawdb_types::calendar::{DATETIME_UNITS_PER_DAY, DAY_1900, Moment, TICKS_PER_MINUTE, civil_from_days, datetime_milliseconds};
-use thawdb_types::{Scalar, SqlType};
+use thawdb_types::{Scalar, SqlType, variant};
 
 /// `value` of `sql_type` as text.
 pub fn display(value: &Scalar, sql_type: &SqlType) -> String {
@@ -33,7 +33,10 @@ pub fn display(value: &Scalar, sql_type: &SqlType) -> String {
         Scalar::DateTime2(ticks) => moment(*ticks, sql_type.scale()),
         Scalar::DateTimeOffset(utc, offset) => datetime_offset(*utc, *offset, sql_type.scale()),
         Scalar::Text(text) => text.clone(),
-        Scalar::Binary(bytes) => hexadecimal(bytes),
+        Scalar::Binary(bytes) => match (sql_type, variant::decode(bytes)) {
+            (SqlType::SqlVariant, Some((base, value))) => display(&value, &base),
+            _ => hexadecimal(bytes),
+        },
         Scalar::Guid(bytes) => guid(bytes),
     }
 }

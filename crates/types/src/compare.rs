@@ -44,6 +44,12 @@ fn compare_values(left: &Scalar, right: &Scalar, sql_type: &SqlType) -> Ordering
         (S::Real(a), S::Real(b)) => compare_floats(f64::from(*a), f64::from(*b)),
         (S::Float(a), S::Float(b)) => compare_floats(*a, *b),
         (S::Text(a), S::Text(b)) => collation::compare(a, b, sql_type.collation().unwrap_or(crate::Collation::DEFAULT)),
+        (S::Binary(a), S::Binary(b)) if *sql_type == SqlType::SqlVariant => {
+            let (mut left, mut right) = (Vec::new(), Vec::new());
+            crate::variant::order_key(a, &mut left);
+            crate::variant::order_key(b, &mut right);
+            left.cmp(&right)
+        }
         (S::Binary(a), S::Binary(b)) => compare_binary(a, b),
         (S::Guid(a), S::Guid(b)) => compare_guids(a, b),
         _ => panic!("{left:?} and {right:?} are not of one type"),

@@ -8,6 +8,7 @@
 //! uniqueidentifier      its bytes in the order SQL Server compares them
 //! binary(n), rowversion n bytes                               varbinary      00 escaped to 00 FF, ended by 00 00
 //! text                  collation sort key, ended by 00       text under _BIN   as varbinary
+//! sql_variant           its order (`variant`) as varbinary
 //! descending            every byte of the column, the NULL byte too, turned over
 //! ```
 //!
@@ -129,6 +130,11 @@ fn encode_present(value: &Scalar, sql_type: &SqlType, out: &mut Vec<u8>) {
             out.extend_from_slice(&(if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }).to_be_bytes());
         }
         Scalar::Text(text) => encode_text(text, sql_type, out),
+        Scalar::Binary(bytes) if *sql_type == SqlType::SqlVariant => {
+            let mut order = Vec::with_capacity(bytes.len() + 1);
+            crate::variant::order_key(bytes, &mut order);
+            encode_escaped(&order, out);
+        }
         Scalar::Binary(bytes) => match fixed_binary(sql_type) {
             Some(width) => {
                 let kept = bytes.len().min(width);
@@ -142,7 +148,7 @@ fn encode_present(value: &Scalar, sql_type: &SqlType, out: &mut Vec<u8>) {
     }
 }
 
-fn encode_text(text: &str, sql_type: &SqlType, out: &mut Vec<u8>) {
+pub(crate) fn encode_text(text: &str, sql_type: &SqlType, out: &mut Vec<u8>) {
     let collation = sql_type.collation().unwrap_or(crate::Collation::DEFAULT);
     if collation.info().binary {
         encode_escaped(collation::trimmed(text).as_bytes(), out);
@@ -206,8 +212,7 @@ pub fn fixed_key_bytes(sql_type: &SqlType) -> Option<usize> {
 
 /// Whether a key holds the value itself, so that an index can give it back without the row.
 pub fn is_lossless(sql_type: &SqlType) -> bool {
-    fixed_key_bytes(sql_type).is_some()
-        && !matches!(sql_type, SqlType::DateTimeOffset { .. } | SqlType::Real | SqlType::Float | SqlType::SqlVariant)
+    fixed_key_bytes(sql_type).is_some() && !matches!(sql_type, SqlType::DateTimeOffset { .. } | SqlType::Real | SqlType::Float)
 }
 
 /// The least key above every key that begins with `prefix`.

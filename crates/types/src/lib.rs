@@ -9,7 +9,7 @@
 //! arithmetic + - * / % and what type each gives     calendar, datepart   dates and times
 //! compare    order of values     collation   order and equality of text, LIKE, code pages
 //! key        memcmp-ordered bytes of values     row   a row's stored bytes
-//! xml        xml values as text in one form
+//! xml        xml values as text in one form                variant  sql_variant: a value with its type
 //! error      SqlError, placeholders             messages   the catalogue of numbers and texts
 //! ```
 
@@ -27,6 +27,7 @@ pub mod messages;
 pub mod row;
 pub mod sql_type;
 pub mod value;
+pub mod variant;
 pub mod xml;
 
 pub use batch::Batch;

@@ -395,6 +395,7 @@ catalogue! {
     1947 16 1 VIEW_INDEX_SELF_JOIN "Cannot create %S_MSG on view \"%.*ls\". The view contains a self join on \"%.*ls\"."
     1973 16 1 OPERATION_ON_DISABLED_INDEX "Cannot perform the specified operation on disabled index '%.*ls' on %S_MSG '%.*ls'."
     1974 16 1 OPERATION_ON_DISABLED_ROWS "Cannot perform the specified operation on %S_MSG '%.*ls' because its clustered index '%.*ls' is disabled."
+    1978 16 1 INVALID_STATISTICS_TYPE "Column '%.*ls' in table '%.*ls' is of a type that is invalid for use as a key column in an index or statistics."
     1979 16 1 IGNORE_DUP_KEY_OPTION "Cannot use index option ignore_dup_key to alter index '%.*ls' as it enforces a primary or unique constraint."
     1987 16 1 CLUSTERED_INDEX_DISABLED "Cannot %ls nonclustered index '%.*ls' on %S_MSG '%.*ls' because its clustered index is disabled."
     1989 16 1 KEY_OF_DISABLED_INDEX "Cannot enable foreign key constraint '%.*ls' as index '%.*ls' on referenced key is disabled."

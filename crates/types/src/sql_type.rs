@@ -17,6 +17,7 @@
 //! char, varchar, nchar, nvarchar, text, ntext, xml   Utf8 (LargeUtf8 never: a batch is bounded)
 //! binary, varbinary, image, rowversion               Binary
 //! uniqueidentifier            FixedSizeBinary(16)  the bytes in the order the wire has them
+//! sql_variant                 Binary               type and value (see `variant`)
 //! ```
 //!
 //! Text is UTF-8 in memory and on disk whatever its SQL type; code pages and UTF-16 appear only at the wire,
@@ -263,9 +264,15 @@ impl SqlType {
         }
     }
 
-    /// The name conversion messages use: as [`Self::base_name`], but decimal is called numeric.
+    /// The name conversion messages use: as [`Self::base_name`], but decimal is called numeric, and max is said.
     pub fn message_name(&self) -> &'static str {
-        if matches!(self, Self::Decimal { .. }) { "numeric" } else { self.base_name() }
+        match self {
+            Self::Decimal { .. } => "numeric",
+            Self::VarChar { length: MaxLength::Max, .. } => "varchar(max)",
+            Self::NVarChar { length: MaxLength::Max, .. } => "nvarchar(max)",
+            Self::VarBinary { length: MaxLength::Max } => "varbinary(max)",
+            _ => self.base_name(),
+        }
     }
 
     /// The name as it would be declared: `nvarchar(50)`, `decimal(10,2)`, `varbinary(max)`.

@@ -30,7 +30,7 @@ pub enum Scalar {
     DateTimeOffset(i64, i16),
     /// Every character type.
     Text(String),
-    /// Every binary type.
+    /// Every binary type; the bytes of [`crate::variant`] for sql_variant.
     Binary(Vec<u8>),
     Guid([u8; 16]),
 }
@@ -102,6 +102,7 @@ pub(crate) fn samples() -> Vec<(crate::SqlType, Scalar)> {
         (T::VARBINARY_MAX, Scalar::Binary(vec![7; 9000])),
         (T::UniqueIdentifier, Scalar::Guid(*b"0123456789abcdef")),
         (T::RowVersion, Scalar::Binary(vec![0, 0, 0, 0, 0, 0, 7, 208])),
+        (T::SqlVariant, Scalar::Binary(crate::variant::encode(&Scalar::Int(0), &T::Int))),
     ]
 }
 
@@ -144,7 +145,16 @@ pub(crate) fn value_of(sql_type: crate::SqlType) -> proptest::strategy::BoxedStr
         T::UniqueIdentifier => any::<[u8; 16]>().prop_map(Scalar::Guid).boxed(),
         T::RowVersion => any::<[u8; 8]>().prop_map(|v| Scalar::Binary(v.to_vec())).boxed(),
         T::Binary { length } => proptest::collection::vec(0..4u8, usize::from(length)).prop_map(Scalar::Binary).boxed(),
-        T::VarBinary { .. } | T::Image | T::SqlVariant => proptest::collection::vec(0..4u8, 0..6).prop_map(Scalar::Binary).boxed(),
+        T::VarBinary { .. } | T::Image => proptest::collection::vec(0..4u8, 0..6).prop_map(Scalar::Binary).boxed(),
+        T::SqlVariant => {
+            proptest::sample::select(vec![T::Int, T::decimal(18, 4), T::Float, T::varchar(20), T::Date, T::Money, T::varbinary(10)])
+                .prop_flat_map(|base| value_of(base).prop_map(move |value| (base, value)))
+                .prop_map(|(base, value)| match value {
+                    Scalar::Null => Scalar::Null,
+                    value => Scalar::Binary(crate::variant::encode(&value, &base)),
+                })
+                .boxed()
+        }
         _ => "[a-cA-C \u{e9}\u{c9}\u{301}\u{0}-\u{3}\u{65e5}]{0,5}"
             .prop_map(move |text| Scalar::Text(crate::convert::fit_text(text, &sql_type)))
             .boxed(),

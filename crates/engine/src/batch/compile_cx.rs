@@ -5,12 +5,14 @@ use crate::ddl::index::MAX_DEGREE_OF_PARALLELISM;
 use crate::instance::TEMPDB_ID;
 use crate::instance::startup::processors;
 use crate::session::state::SessionState;
+use crate::statistics::can_have;
 use crate::views::server::setting;
+use std::cell::RefCell;
 use std::sync::Arc;
-use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef, TriggerDef};
+use thawdb_catalog::{DatabaseId, ObjectDef, ObjectId, ObjectKind, TableDef, TableStatistics, TriggerDef};
 use thawdb_query::access::AccessNeed;
 use thawdb_query::compile::{ChangeAction, CursorRow, TriggerKinds, UserFunction, ViewText};
-use thawdb_query::compile::{CompileContext, Parallelism, Settings};
+use thawdb_query::compile::{CompileContext, Parallelism, Settings, Stamp};
 use thawdb_query::context::SessionInfo;
 use thawdb_query::phys::RowSource;
 use thawdb_tsql::ast::{CursorName, ObjectName};
@@ -24,6 +26,18 @@ pub(crate) struct CompileCx<'a> {
     pub(crate) session: &'a SessionState,
     /// Variables declared at later steps are not there yet.
     pub(crate) step: usize,
+    /// Columns whose statistics the optimizer missed.
+    pub(crate) wanted: RefCell<Vec<(Arc<TableDef>, usize)>>,
+    /// Statistics that it met, and that have seen too many changes.
+    pub(crate) stale: RefCell<Vec<(Arc<TableDef>, i32)>>,
+    /// The tables whose statistics were told, and what plans of them depend on.
+    stamps: RefCell<Vec<((DatabaseId, ObjectId), Stamp)>>,
+}
+
+impl<'a> CompileCx<'a> {
+    pub(crate) fn new(session: &'a SessionState, step: usize) -> Self {
+        Self { session, step, wanted: RefCell::default(), stale: RefCell::default(), stamps: RefCell::default() }
+    }
 }
 
 impl CompileContext for CompileCx<'_> {
@@ -149,7 +163,39 @@ impl CompileContext for CompileCx<'_> {
 
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let open = self.session.storage_of(table.database).ok()?;
-        open.counters.rows_at_most(table.id)
+        open.statistics.rows(table).or_else(|| open.counters.rows_at_most(table.id))
+    }
+
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        if !can_have(table) {
+            return None;
+        }
+        let open = self.session.storage_of(table.database).ok()?;
+        let met = open.statistics.meet(table, || open.storage.read_view(None).leaf_count(table.rows().tree).ok());
+        let place = (table.database, table.id);
+        let mut stamps = self.stamps.borrow_mut();
+        if !stamps.iter().any(|(of, _)| *of == place) {
+            stamps.push((place, met.stamp));
+        }
+        for id in met.stale {
+            let mut stale = self.stale.borrow_mut();
+            if !stale.iter().any(|(of, known)| (of.database, of.id) == place && *known == id) {
+                stale.extend(self.session.table(table.database, table.id).map(|table| (table, id)));
+            }
+        }
+        Some(met.known)
+    }
+
+    fn stamps(&self) -> Vec<Stamp> {
+        self.stamps.borrow().iter().map(|(_, stamp)| stamp.clone()).collect()
+    }
+
+    fn want_statistics(&self, table: &TableDef, column: usize) {
+        let mut wanted = self.wanted.borrow_mut();
+        let known = |(of, at): &(Arc<TableDef>, usize)| (of.database, of.id, *at) == (table.database, table.id, column);
+        if can_have(table) && !wanted.iter().any(known) {
+            wanted.extend(self.session.table(table.database, table.id).map(|table| (table, column)));
+        }
     }
 }
 

@@ -20,7 +20,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(20);
 
 impl Interpreter<'_, '_> {
     fn bind(&self, expr: &Expr) -> Result<BoundExpr, Failure> {
-        bind_scalar(expr, &CompileCx { session: self.session, step: self.at }).map_err(Failure::compile)
+        bind_scalar(expr, &CompileCx::new(self.session, self.at)).map_err(Failure::compile)
     }
 
     /// Whether the condition of the present step holds.
@@ -42,7 +42,7 @@ impl Interpreter<'_, '_> {
 
     /// The value of an expression as an assignment to `target` takes it.
     pub(crate) fn assignment(&mut self, expr: &Expr, target: SqlType) -> Result<Scalar, Failure> {
-        let cx = CompileCx { session: self.session, step: self.at };
+        let cx = CompileCx::new(self.session, self.at);
         let bound = bind_assignment(expr, target, &cx).map_err(Failure::compile)?;
         self.transactional(|this| Ok(eval_scalar(&bound, this.session)?))
     }
@@ -96,7 +96,7 @@ impl Interpreter<'_, '_> {
         let position = self.session.frame().position(name);
         let position = position.ok_or_else(|| Failure::compile(message(137, &[&name])))?;
         let target = self.session.frame().variables[position].sql_type;
-        let bound = bind_assignment(value, target, &CompileCx { session: self.session, step: self.at }).map_err(Failure::compile)?;
+        let bound = bind_assignment(value, target, &CompileCx::new(self.session, self.at)).map_err(Failure::compile)?;
         let value = self.transactional(|this| Ok(eval_scalar(&bound, this.session)?))?;
         self.session.frame_mut().variables[position].value = value;
         Ok((position, bound))

@@ -146,7 +146,7 @@ impl Interpreter<'_, '_> {
         };
         let scrolls = has("SCROLL") || (!has("FORWARD_ONLY") && ["STATIC", "KEYSET", "DYNAMIC"].into_iter().any(has));
         let read_only = fixed.is_some() || matches!(definition.for_clause, Some(ForClause::ReadOnly));
-        let cx = CompileCx { session: self.session, step: self.at };
+        let cx = CompileCx::new(self.session, self.at);
         let (plan, _) = compile_cursor(&definition.query, !read_only, line, &cx).map_err(Failure::compile)?;
         self.session.may_run(&plan)?;
         let frame = self.session.frame();
@@ -209,7 +209,7 @@ impl Interpreter<'_, '_> {
     fn cursor_plan(&mut self, declaration: &CursorDeclaration) -> Result<(Compiled, Vec<CursorTable>), Failure> {
         let mut tried = 0;
         loop {
-            let cx = CompileCx { session: self.session, step: usize::MAX };
+            let cx = CompileCx::new(self.session, usize::MAX);
             let made = compile_cursor(&declaration.query, !declaration.read_only, declaration.line, &cx);
             let (plan, tables) = made.map_err(Failure::compile)?;
             self.session.may_run(&plan)?;

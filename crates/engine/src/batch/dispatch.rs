@@ -173,9 +173,9 @@ impl Interpreter<'_, '_> {
             StmtKind::Checkpoint(_) => self.checkpoint()?,
             StmtKind::Kill(node) => self.kill(node)?,
             StmtKind::Reconfigure { .. } => self.session.engine.reconfigure(),
-            StmtKind::UpdateStatistics(_) | StmtKind::CreateStatistics(_) | StmtKind::DropStatistics(_) => {
-                return Err(unsupported("STATISTICS").into());
-            }
+            StmtKind::CreateStatistics(node) => ddl::statistics::create_statistics(self, node)?,
+            StmtKind::UpdateStatistics(node) => ddl::statistics::update_statistics(self, node)?,
+            StmtKind::DropStatistics(names) => ddl::statistics::drop_statistics(self, names)?,
             other => return Err(unsupported(unbuilt_name(other)).into()),
         }
         self.send_infos();

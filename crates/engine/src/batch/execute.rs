@@ -554,6 +554,6 @@ fn type_name(session: &SessionState, of: Option<thawdb_catalog::ObjectId>) -> St
 /// The value of a parameter's default, a constant; `None` if it has none.
 fn default_of(session: &mut SessionState, default: Option<&thawdb_tsql::ast::Expr>, to: &SqlType) -> Result<Option<Scalar>, SqlError> {
     let Some(default) = default else { return Ok(None) };
-    let bound = thawdb_query::bind_assignment(default, *to, &CompileCx { session, step: 0 })?;
+    let bound = thawdb_query::bind_assignment(default, *to, &CompileCx::new(session, 0))?;
     thawdb_query::exec::eval_scalar(&bound, session).map(Some)
 }

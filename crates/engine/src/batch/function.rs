@@ -209,7 +209,7 @@ impl TableReturn {
     /// Takes its rows into the frame.
     pub(crate) fn end(&self, session: &mut SessionState) -> Result<(), Failure> {
         let query = self.query.as_ref().ok_or_else(|| message(1087, &[&self.declare.variable.name]))?;
-        let plan = compile(query, &CompileCx { session, step: usize::MAX })?;
+        let plan = compile(query, &CompileCx::new(session, usize::MAX))?;
         let mut rowset = Rowset { columns: plan.columns.clone(), rows: Vec::new() };
         session.begin_statement();
         let mut execution = exec::run(&plan.node, session)?;

@@ -57,7 +57,7 @@ impl Interpreter<'_, '_> {
     }
 
     fn insert_captured(&mut self, statement: &Stmt) -> Result<u64, Failure> {
-        let compiled = compile(statement, &CompileCx { session: self.session, step: self.at });
+        let compiled = compile(statement, &CompileCx::new(self.session, self.at));
         let plan = compiled.map_err(|error| match error.number {
             120 | 121 | 213 | 8101 => Failure::ends_batch(message(213, &[])),
             _ => Failure::compile(error),

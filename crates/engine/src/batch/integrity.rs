@@ -202,7 +202,7 @@ impl Interpreter<'_, '_> {
         let mut frame = Frame { guarded: true, procedure: self.session.frame().procedure.clone(), ..Frame::default() };
         frame.rowsets.insert(GONE.to_owned(), Arc::new(rows));
         self.session.frames.push(frame);
-        let outcome = compile(statement, &CompileCx { session: self.session, step: 0 }).map_err(Failure::run);
+        let outcome = compile(statement, &CompileCx::new(self.session, 0)).map_err(Failure::run);
         let outcome = outcome.and_then(|plan| {
             self.lock_tables(&plan.dependencies)?;
             work(self, &plan)

@@ -8,7 +8,8 @@
 //! It is compared once a run, and again only where a statement may have changed it; a step then finds its plan by its number.
 //!
 //! Invariants: 1. a kept run is given out only in the situation it was made in ([`KeptRuns::run`], [`KeptRun::is_of`]).
-//! 2. A kept plan is used only if the catalogs it was made under are unchanged; the caller asks ([`KeptRun::plan`]).
+//! 2. A kept plan is used only if the catalogs it was made under are unchanged, which the caller asks, and the statistics it
+//!    was made of have not aged ([`KeptRun::plan`]).
 //! 3. A kept expression depends on no catalog: it runs no plan and no statement ([`KeptExpr::of`]).
 //! Bounded: [`RUNS_MAX`] situations a text.
 //!
@@ -134,7 +135,7 @@ impl KeptRun {
     pub(crate) fn plan(&self, step: usize, version: impl Fn(DatabaseId) -> Option<u64>) -> Option<Arc<Compiled>> {
         // The catalogs are asked without the lock: their own come before it.
         let plan = self.steps.get(step)?.plan.lock().clone()?;
-        plan.dependencies.iter().all(|d| version(d.database) == Some(d.catalog_version)).then_some(plan)
+        (plan.is_fresh() && plan.dependencies.iter().all(|d| version(d.database) == Some(d.catalog_version))).then_some(plan)
     }
 
     /// Keeps the plan of a step.

@@ -1,7 +1,7 @@
 //! Plans kept from one execution to the next, by everything that made them what they are.
 //!
 //! Invariant: a plan is given out only if every table it depends on is in a catalog of the very version it was made
-//! under (`PlanCache::get`). Bounded in entries; when full, the least recently used eighth goes.
+//! under, and if no statistics it was made of have aged (`PlanCache::get`). Bounded in entries; when full, the least recently used eighth goes.
 //!
 //! Lock: PLAN_CACHE (rank 5), by shard, held for a look or a change of the map.
 
@@ -94,7 +94,7 @@ impl PlanCache {
     pub(crate) fn get(&self, key: &PlanKey, version: impl Fn(DatabaseId) -> Option<u64>) -> Option<Arc<Compiled>> {
         // The catalogs are asked without the shard's lock: their own come before it.
         let plan = self.kept(key)?;
-        plan.dependencies.iter().all(|d| version(d.database) == Some(d.catalog_version)).then_some(plan)
+        (plan.is_fresh() && plan.dependencies.iter().all(|d| version(d.database) == Some(d.catalog_version))).then_some(plan)
     }
 
     fn kept(&self, key: &PlanKey) -> Option<Arc<Compiled>> {

@@ -16,8 +16,10 @@ use crate::batch::kept::KeptRun;
 use crate::batch::plan_cache::PlanKey;
 use crate::batch::trigger::ChangeKind;
 use crate::instance::TEMPDB_ID;
+use crate::instance::statistics::Changed;
 use crate::session::changes::Watch;
 use crate::session::temporary::VARIABLES_ID;
+use crate::statistics::can_have;
 use std::sync::Arc;
 use thawdb_catalog::{LockEscalation, ObjectId, TableDef};
 use thawdb_query::compile::{ChangeAction, Compiled, CompiledKind, Dependency, compile, insert_all};
@@ -124,13 +126,19 @@ impl<'a> Interpreter<'a, '_> {
                 return Ok(plan);
             }
         }
-        let cx = CompileCx { session: self.session, step: self.at };
         let refused = |error: thawdb_types::SqlError| match error.number {
             // The cursor of WHERE CURRENT OF is looked at when the statement runs: no error of the whole scope.
             16_900..17_000 | 229 | 230 | 916 => Failure::run(error),
             _ => Failure::compile(error),
         };
-        let plan = Arc::new(compile(statement, &cx).map_err(refused)?);
+        let cx = CompileCx::new(self.session, self.at);
+        let mut plan = compile(statement, &cx).map_err(refused)?;
+        let (wanted, stale) = (cx.wanted.into_inner(), cx.stale.into_inner());
+        let is_asked = !(wanted.is_empty() && stale.is_empty()) && self.session.may_run(&plan).is_ok();
+        if is_asked && self.refresh_statistics(&wanted, &stale) {
+            plan = compile(statement, &CompileCx::new(self.session, self.at)).map_err(refused)?;
+        }
+        let plan = Arc::new(plan);
         if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
             beside.inspect(|kept| kept.keep_plan(self.at, &plan));
             self.session.engine.plans.put(key, plan.clone(), self.session.call_start);
@@ -217,6 +225,7 @@ impl<'a> Interpreter<'a, '_> {
         let limited = self.under_row_count(plan);
         let node = limited.as_ref().unwrap_or(&plan.node);
         let count = self.with_watches(plan, |this| if returns { this.stream(plan, node) } else { this.drain(node) })?;
+        self.note_changes(plan, count);
         if one && count == 0 {
             return Err(crate::messages::message(16_947, &[]).into());
         }
@@ -232,7 +241,35 @@ impl<'a> Interpreter<'a, '_> {
 
     /// The same, for changes that follow from others.
     pub(crate) fn run_watched(&mut self, plan: &Compiled) -> Result<u64, Failure> {
-        self.with_watches(plan, |this| this.drain(&plan.node))
+        let count = self.with_watches(plan, |this| this.drain(&plan.node))?;
+        self.note_changes(plan, count);
+        Ok(count)
+    }
+
+    /// Counts what a plan has changed towards the age of its table's statistics.
+    fn note_changes(&self, plan: &Compiled, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let rows = i64::try_from(count).unwrap_or(i64::MAX);
+        match changed_by(&plan.node) {
+            Some((table, NodeKind::Insert { .. })) => self.note_change(table, Changed::Rows(rows)),
+            Some((table, NodeKind::Delete { .. })) => self.note_change(table, Changed::Rows(-rows)),
+            Some((table, NodeKind::Update { assignments, .. })) => {
+                let mut columns = assignments.iter().filter_map(|(at, _)| table.columns.get(*at)).map(|column| column.id.0);
+                self.note_change(table, Changed::Columns(count, &mut columns));
+            }
+            Some((table, _)) => self.note_change(table, Changed::Mixed(count)),
+            None => {}
+        }
+    }
+
+    fn note_change(&self, table: &TableDef, changed: Changed<'_>) {
+        if can_have(table)
+            && let Ok(open) = self.session.storage_of(table.database)
+        {
+            open.statistics.note(table.id, changed);
+        }
     }
 
     /// Runs `work`, the changes of a plan, and then what constraints and triggers make of them.
@@ -396,6 +433,19 @@ fn instead_of(node: &Node) -> Option<(&Arc<TableDef>, ChangeAction, &[usize])> {
 
 /// What a plan's statement does to the table it changes, with the columns an UPDATE sets, by position.
 type Actions = Vec<(ChangeKind, Vec<usize>)>;
+
+/// The table a plan changes, and the node that does.
+fn changed_by(node: &Node) -> Option<(&TableDef, &NodeKind)> {
+    match &node.kind {
+        NodeKind::AssignVariables { input, .. } => changed_by(input),
+        // OUTPUT INTO: the statement itself stands below.
+        NodeKind::Insert { input, table, .. } => changed_by(input).or(Some((table.as_ref(), &node.kind))),
+        NodeKind::Update { table, .. } | NodeKind::Delete { table, .. } | NodeKind::Merge { table, .. } => {
+            Some((table.as_ref(), &node.kind))
+        }
+        _ => None,
+    }
+}
 
 /// The table whose rows a plan's statement changes.
 fn changed_table(node: &Node) -> Option<(ObjectId, Actions)> {

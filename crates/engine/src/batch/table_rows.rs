@@ -43,7 +43,7 @@ pub(crate) fn fill(session: &mut SessionState, table: &Arc<TableDef>, sent: &Tab
     frame.rowsets.insert(SENT.to_owned(), Arc::new(Rowset { columns, rows: sent.rows.clone() }));
     session.frames.push(frame);
     session.views.lock().clear();
-    let outcome = compile(statement, &CompileCx { session, step: 0 }).and_then(|plan| {
+    let outcome = compile(statement, &CompileCx::new(session, 0)).and_then(|plan| {
         let mut execution = exec::run(&plan.node, session)?;
         execution.drain(session)
     });

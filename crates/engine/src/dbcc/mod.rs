@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! run ─ check (CHECKDB ..) ─ log (SQLPERF, LOGINFO) ─ shrink (SHRINKFILE, SHRINKDATABASE) ─ page (PAGE, IND) ─ flags
+//!     ─ show_statistics
 //! ```
 //! A command's rows and messages come first, then 2528 unless NO_INFOMSGS. What is not built is 40510 by its name.
 
@@ -10,6 +11,7 @@ mod flags;
 mod identity;
 mod log;
 mod page;
+mod show_statistics;
 mod shrink;
 
 use crate::api::batch::Batch;
@@ -38,6 +40,7 @@ pub(crate) fn run(interpreter: &mut Interpreter<'_, '_>, node: &Dbcc) -> Result<
         "SHRINKFILE" => shrink::shrink_file(interpreter, node)?,
         "SHRINKDATABASE" => shrink::shrink_database(interpreter, node)?,
         "PAGE" => page::page(interpreter, node)?,
+        "SHOW_STATISTICS" => show_statistics::show(interpreter, node)?,
         "IND" => page::index_pages(interpreter, node)?,
         "FREEPROCCACHE" | "FREESYSTEMCACHE" | "FREESESSIONCACHE" => interpreter.session.engine.plans.clear(),
         "DROPCLEANBUFFERS" => interpreter.session.engine.storage.drop_clean_pages(),

@@ -19,7 +19,7 @@ use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use crate::storage_error::internal;
 use std::sync::Arc;
-use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, IndexDef, TableDef};
+use thawdb_catalog::{ColumnDef, ConstraintDef, ConstraintKind, IndexDef, StatisticsOrigin, TableDef};
 use thawdb_query::compile::{bind_default, bind_row_condition, compile};
 use thawdb_query::exec;
 use thawdb_tsql::ast::{AlterColumn, Ident};
@@ -55,7 +55,14 @@ pub(crate) fn drop_column(
             conjuncts.filter(|place| **place > position).for_each(|place| *place -= 1);
         }
     }
+    forget_automatic(open, table, position);
     rewrite(interpreter, open, table, altered, |_| Source::Kept).map(drop)
+}
+
+/// Forgets what was made by itself about a column: what is still wanted after the change is made again.
+fn forget_automatic(open: &OpenDatabase, table: &TableDef, position: usize) {
+    let id = table.columns[position].id.0;
+    open.statistics.purge(open, table.id, &|one| one.origin == StatisticsOrigin::Automatic && one.columns.contains(&id));
 }
 
 /// Whether an index's entries hold the column.
@@ -92,6 +99,11 @@ fn dependents(
         if let Some(name) = index.name.clone().filter(|_| uses) {
             let word = if index.primary_key || index.unique_constraint { "object" } else { "index" };
             found.push(Dependent { word, name, is_default: false, is_check: false });
+        }
+    }
+    for one in crate::statistics::all_of(open, table) {
+        if one.origin == StatisticsOrigin::User && one.columns.contains(&id.0) {
+            found.push(Dependent { word: "statistics", name: one.name, is_default: false, is_check: false });
         }
     }
     for name in crate::ddl::computed::users_of(session, table, position)? {
@@ -134,7 +146,7 @@ pub(crate) fn checks_without(session: &SessionState, open: &OpenDatabase, table:
 fn binds(session: &SessionState, constraint: &ConstraintDef, table: &Arc<TableDef>) -> bool {
     let Some(check) = &constraint.check else { return true };
     let Ok(condition) = parse_expr(&check.definition, &ParseOptions::default()) else { return false };
-    bind_row_condition(&condition, table, &CompileCx { session, step: 0 }).is_ok()
+    bind_row_condition(&condition, table, &CompileCx::new(session, 0)).is_ok()
 }
 
 fn refuse_dependents(
@@ -192,6 +204,9 @@ pub(crate) fn alter_column(
         check_default(interpreter, default, &new)?;
     }
     let indexed = table.indexes.iter().any(|index| holds(index, position));
+    if !same_type {
+        forget_automatic(open, table, position);
+    }
     if wider && is_variable(&new.sql_type) || same_type {
         if old.nullable && !new.nullable {
             refuse_nulls(interpreter, open, table, old)?;
@@ -218,7 +233,7 @@ fn new_definition(interpreter: &Interpreter<'_, '_>, old: &ColumnDef, node: &Alt
         TypeMeaning::Value { sql_type, user } => (sql_type, user.map(|(id, _)| id)),
         TypeMeaning::Table(_) => return Err(message(350, &[&old.name]).at_line(line)),
     };
-    if matches!(sql_type, SqlType::RowVersion | SqlType::Xml | SqlType::SqlVariant) {
+    if matches!(sql_type, SqlType::RowVersion | SqlType::Xml) {
         return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
     }
     let whole = sql_type.is_integer() || matches!(sql_type, SqlType::Decimal { scale: 0, .. });
@@ -258,7 +273,7 @@ fn narrower(old: &SqlType, new: &SqlType) -> bool {
 fn check_default(interpreter: &Interpreter<'_, '_>, default: &str, column: &ColumnDef) -> Result<(), SqlError> {
     let expr = parse_expr(default, &ParseOptions::default());
     let expr = expr.map_err(|_| internal(format!("the default of {} no longer parses", column.name)))?;
-    bind_default(&expr, column, &CompileCx { session: interpreter.session, step: 0 }).map(drop)
+    bind_default(&expr, column, &CompileCx::new(interpreter.session, 0)).map(drop)
 }
 
 /// 515 if a row has NULL in the column.
@@ -273,7 +288,7 @@ fn refuse_nulls(
     let batch = parse_batch(&text, &ParseOptions { quoted_identifier: true });
     let statement = batch.statements.first().ok_or_else(|| internal(format!("a text of ours does not parse: {text}")))?;
     let session = &mut *interpreter.session;
-    let plan = compile(statement, &CompileCx { session, step: 0 })?;
+    let plan = compile(statement, &CompileCx::new(session, 0))?;
     let mut execution = exec::run(&plan.node, session)?;
     match execution.next(session)? {
         None => Ok(()),

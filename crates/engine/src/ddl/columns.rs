@@ -74,7 +74,7 @@ pub(crate) fn define<'t>(
         TypeMeaning::Value { sql_type, user } => (sql_type, user),
         TypeMeaning::Table(_) => return Err(message(350, &[&name]).at_line(line)),
     };
-    if matches!(sql_type, SqlType::Xml | SqlType::SqlVariant) {
+    if sql_type == SqlType::Xml {
         return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
     }
     if sql_type == SqlType::RowVersion && syntax.default.is_some() {
@@ -163,7 +163,7 @@ fn identity_of(identity: &Identity, name: &str, sql_type: &SqlType, nullable: Op
 
 /// The text of a DEFAULT as sys.default_constraints shows it, checked against the column.
 pub(crate) fn default_text(session: &SessionState, default: &DefaultDefinition, column: &ColumnDef) -> Result<String, SqlError> {
-    let cx = CompileCx { session, step: 0 };
+    let cx = CompileCx::new(session, 0);
     bind_default(&default.value, column, &cx)?;
     thawdb_tsql::definition(&default.value).ok_or_else(|| message(1046, &[]).at_line(default.span.line))
 }

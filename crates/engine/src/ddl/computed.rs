@@ -55,7 +55,7 @@ pub(crate) fn define_computed(
 ) -> Result<ColumnDef, SqlError> {
     let (line, name) = (column.span.line, &column.name.text);
     let at_line = |error: SqlError| error.at_line(line);
-    let facts = bind_computed(&syntax.expr, &provisional(session, table, others), &CompileCx { session, step: 0 }).map_err(at_line)?;
+    let facts = bind_computed(&syntax.expr, &provisional(session, table, others), &CompileCx::new(session, 0)).map_err(at_line)?;
     let definition = thawdb_tsql::definition(&syntax.expr).ok_or_else(|| message(1046, &[]).at_line(line))?;
     if syntax.persisted && facts.calls_user_code {
         return Err(at_line(message(4934, &[&name, &table])));
@@ -77,7 +77,7 @@ fn facts(session: &SessionState, table: &str, columns: &[ColumnDef], at: usize) 
     let text = columns[at].computed.as_ref().map_or("", |computed| computed.definition.as_str());
     let expr = parse_expr(text, &ParseOptions::default());
     let expr = expr.map_err(|_| internal(format!("the definition of {} no longer parses", columns[at].name)))?;
-    bind_computed(&expr, &provisional(session, table, columns), &CompileCx { session, step: 0 })
+    bind_computed(&expr, &provisional(session, table, columns), &CompileCx::new(session, 0))
 }
 
 /// Whether a computed column may be in an index: 2729 and 2799 if not.

@@ -16,7 +16,7 @@ use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
-use thawdb_catalog::{IndexDef, IndexId, IndexKey, JobPurpose, TableDef};
+use thawdb_catalog::{IndexDef, IndexId, IndexKey, JobPurpose, StatisticsOrigin, TableDef};
 use thawdb_maintain::{BuildError, BuildProgress, IndexBuild, IndexBuildOptions};
 use thawdb_query::context::StatementHost;
 use thawdb_storage::{TreeId, TreeSpec};
@@ -139,7 +139,7 @@ fn planned(
         return Ok(Planned { index: replacement(old, &index), filegroup, purpose: JobPurpose::Replace });
     }
     let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
-    let index = index.definition(next_index_id(table), node.name.text.clone(), IndexDef::NO_TREE);
+    let index = index.definition(next_index_id(open, table), node.name.text.clone(), IndexDef::NO_TREE);
     Ok(Planned { index, filegroup, purpose: JobPurpose::Create })
 }
 
@@ -259,14 +259,20 @@ pub(crate) const MAX_DEGREE_OF_PARALLELISM: i32 = 1539;
 const INDEX_CREATE_MEMORY: i32 = 1505;
 
 /// The number the next index of a table gets.
-pub(crate) fn next_index_id(table: &TableDef) -> IndexId {
-    let last = table.every_index().map(|known| known.id.0).max().unwrap_or(0);
+pub(crate) fn next_index_id(open: &OpenDatabase, table: &TableDef) -> IndexId {
+    let statistics = open.statistics.of(table);
+    let of_statistics = statistics.iter().flat_map(|known| &known.list).map(|one| one.id);
+    let last = table.every_index().map(|known| known.id.0).chain(of_statistics).max().unwrap_or(0);
     IndexId(last.max(1) + 1)
 }
 
-/// 1913 if the table has an index of this name.
-pub(crate) fn check_index_name(table: &TableDef, name: &str) -> Result<(), SqlError> {
-    if table.index_named(name).is_some() {
+/// 1913 if the table has an index of this name, or statistics.
+pub(crate) fn check_index_name(open: &OpenDatabase, table: &TableDef, name: &str) -> Result<(), SqlError> {
+    let of_statistics = open.statistics.of(table).is_some_and(|known| {
+        let named = known.named(name);
+        named.is_some_and(|one| one.origin != StatisticsOrigin::Index)
+    });
+    if table.index_named(name).is_some() || of_statistics {
         return Err(message(1913, &[&name, &"table", &shown_table(table)]));
     }
     Ok(())
@@ -295,9 +301,9 @@ fn add_index_by(
         return add_clustered(interpreter, open, table, index, max_dop);
     }
     refuse_beside_disabled_rows(table, "create", index.name.as_deref().unwrap_or_default())?;
-    let id = next_index_id(table);
+    let id = next_index_id(open, table);
     let name = index_name(&table.name, index, table.id, id.0);
-    check_index_name(table, &name)?;
+    check_index_name(open, table, &name)?;
     let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
     let spec = TreeSpec { object_id: table.id.0.cast_unsigned(), index_id: id.0.cast_unsigned(), filegroup };
     let packs_leaves = index.options.compression.packs_leaves();
@@ -353,7 +359,7 @@ fn add_clustered(
     max_dop: i16,
 ) -> Result<AddedIndex, Failure> {
     let name = index_name(&table.name, index, table.id, 1);
-    check_index_name(table, &name)?;
+    check_index_name(open, table, &name)?;
     let own = index.filegroup.as_deref().map(|name| filegroup_number(open, Some(name))).transpose()?;
     let mut altered = (**table).clone();
     altered.indexes[0] = index.definition(IndexId(1), name.clone(), table.rows().tree);
@@ -407,6 +413,7 @@ pub(crate) fn remove_index(
     table: &Arc<TableDef>,
     id: IndexId,
 ) -> Result<(), Failure> {
+    open.statistics.purge(open, table.id, &|one| one.id == id.0 && one.origin == StatisticsOrigin::Index);
     let mut altered = (**table).clone();
     if id.0 == 1 {
         // Rows of a disabled clustered index are those of the heap; its other indexes stay disabled.

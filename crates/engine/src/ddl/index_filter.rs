@@ -116,7 +116,7 @@ impl FilterReader<'_> {
         if !is_constant(expr) {
             return Ok(None);
         }
-        let bound = bind_scalar(expr, &CompileCx { session: self.session, step: 0 })?;
+        let bound = bind_scalar(expr, &CompileCx::new(self.session, 0))?;
         let Some(value) = value_of(&bound)? else { return Ok(None) };
         let text = thawdb_tsql::definition(expr).ok_or_else(|| message(1046, &[]))?;
         // The outer parentheses are a whole definition's.

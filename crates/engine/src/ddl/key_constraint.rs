@@ -152,7 +152,7 @@ pub(crate) fn add_beside(interpreter: &mut Interpreter<'_, '_>, name: &ObjectNam
 
 fn planned(open: &OpenDatabase, table: &TableDef, constraint: &TableConstraint) -> Result<Planned, SqlError> {
     let index = index_of(table, constraint)?;
-    let id = next_index_id(table);
+    let id = next_index_id(open, table);
     let name = index_name(&table.name, &index, table.id, id.0);
     let filegroup = filegroup_number(open, index.filegroup.as_deref())?;
     let purpose = JobPurpose::Constraint { system_named: index.name.is_none() };

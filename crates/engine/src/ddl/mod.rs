@@ -40,6 +40,7 @@ pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod scoped;
 pub(crate) mod sequence;
+pub(crate) mod statistics;
 pub(crate) mod synonym;
 pub(crate) mod table;
 pub(crate) mod temporary;

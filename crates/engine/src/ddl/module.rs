@@ -112,7 +112,7 @@ pub(crate) fn parameters_of(session: &SessionState, declared: &[Parameter]) -> R
         };
         if let Some(default) = &parameter.default {
             // Whether it is a constant that fits is told when the module is made.
-            thawdb_query::bind_assignment(default, sql_type, &CompileCx { session, step: 0 })?;
+            thawdb_query::bind_assignment(default, sql_type, &CompileCx::new(session, 0))?;
         }
         parameters.push(ParameterDef {
             name: name.clone(),

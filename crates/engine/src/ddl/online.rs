@@ -146,7 +146,7 @@ fn check(session: &SessionState, open: &OpenDatabase, table: &TableDef, planned:
         return Err(message(10670, &[&"index", &name, &table.columns[*column].name]));
     }
     if planned.purpose != JobPurpose::Replace {
-        check_index_name(table, &name)?;
+        check_index_name(open, table, &name)?;
     }
     if let (JobPurpose::Constraint { .. }, Some(catalog)) = (planned.purpose, session.definitions(open.id)) {
         check_free(&catalog, &table.schema_name, &name, &name)?;

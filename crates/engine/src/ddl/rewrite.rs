@@ -109,7 +109,7 @@ fn move_rows(interpreter: &mut Interpreter<'_, '_>, open: &Arc<OpenDatabase>, al
     let statement = batch.statements.first().filter(|_| batch.errors.is_empty());
     let statement = statement.ok_or_else(|| internal(format!("a text of ours does not parse: {text}")))?;
     let session = &mut *interpreter.session;
-    let plan = compile(statement, &CompileCx { session, step: 0 }).map_err(|error| error.at_line(0))?;
+    let plan = compile(statement, &CompileCx::new(session, 0)).map_err(|error| error.at_line(0))?;
     put_table(session, open, altered.clone(), &[])?;
     let run = |session: &mut crate::session::state::SessionState| {
         let mut execution = exec::run(&plan.node, session)?;

@@ -102,7 +102,7 @@ impl Interpreter<'_, '_> {
     }
 
     fn check_of(&self, table: &Arc<TableDef>, rule: &NewRule, condition: &Expr, trusted: bool) -> Result<CheckDef, SqlError> {
-        bind_row_condition(condition, table, &CompileCx { session: self.session, step: 0 })?;
+        bind_row_condition(condition, table, &CompileCx::new(self.session, 0))?;
         let definition = check_text(condition, rule.line)?;
         let column = rule.column.as_ref().and_then(|name| table.column_index(name)).map(|at| table.columns[at].id);
         Ok(CheckDef { column, definition, disabled: false, not_trusted: !trusted })

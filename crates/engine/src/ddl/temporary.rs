@@ -111,7 +111,7 @@ pub(crate) fn keep_checks(session: &mut SessionState, table: &Arc<TableDef>, rul
             session.infos.push(message(1756, &[&rule.name.clone().unwrap_or_default(), &table.name]).at_line(rule.line));
             continue;
         };
-        bind_row_condition(condition, table, &CompileCx { session, step: 0 }).map_err(|error| error.at_line(rule.line))?;
+        bind_row_condition(condition, table, &CompileCx::new(session, 0)).map_err(|error| error.at_line(rule.line))?;
         let column = rule.column.as_ref().and_then(|name| table.column_index(name)).map(|at| table.columns[at].id);
         let definition = check_text(condition, rule.line)?;
         related.checks.push(Arc::new(ConstraintDef {
@@ -173,7 +173,7 @@ pub(crate) fn validate_rules(session: &SessionState, name: &str, new: &NewTable)
     for rule in &new.rules {
         match &rule.kind {
             NewRuleKind::Check(condition) => {
-                bind_row_condition(condition, &table, &CompileCx { session, step: 0 }).map_err(|error| error.at_line(rule.line))?;
+                bind_row_condition(condition, &table, &CompileCx::new(session, 0)).map_err(|error| error.at_line(rule.line))?;
                 check_text(condition, rule.line)?;
             }
             NewRuleKind::ForeignKey(_) => return Err(message(102, &[&"REFERENCES"]).at_line(rule.line)),

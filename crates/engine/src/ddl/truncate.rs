@@ -5,6 +5,7 @@ use crate::batch::interpreter::Interpreter;
 use crate::ddl::names::{database_of, find_table, is_local_temporary, shown};
 use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error};
 use crate::instance::database::OpenDatabase;
+use crate::instance::statistics::Changed;
 use crate::messages::{message, unsupported_option};
 use crate::session::temporary::TempTable;
 use crate::session::transaction::{DatabaseTxn, OnCommit};
@@ -40,6 +41,9 @@ pub(crate) fn truncate_table(interpreter: &mut Interpreter<'_, '_>, node: &Trunc
             let emptied = emptied(&open, part, &table)?;
             catalog.put_table(&mut part.txn, emptied).map_err(catalog_error(&open))
         })?;
+        if let Some(rows) = open.statistics.rows(&table) {
+            open.statistics.note(id, Changed::Rows(-i64::try_from(rows).unwrap_or(i64::MAX)));
+        }
         Ok(())
     })
 }

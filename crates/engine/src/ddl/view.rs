@@ -36,7 +36,7 @@ pub(crate) fn create_view(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
 /// The columns a query has as a view or inline function.
 pub(crate) fn columns_of_query(session: &SessionState, query: &Query, name: &str, columns: &[Ident]) -> Result<Vec<ColumnDef>, SqlError> {
     let around = Stmt { kind: StmtKind::Select(Box::new(select_from(query, name, columns))), span: query.span };
-    let plan = compile(&around, &CompileCx { session, step: 0 }).map_err(|error| match error.number {
+    let plan = compile(&around, &CompileCx::new(session, 0)).map_err(|error| match error.number {
         8155 => message(4511, &[&unnamed(&error)]).at_line(error.line),
         8156 => message(4506, &[&repeated(&error), &name]).at_line(error.line),
         _ => error,

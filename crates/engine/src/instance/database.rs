@@ -1,7 +1,8 @@
-//! An open database: its storage, its published catalog, its counters.
+//! An open database: its storage, its published catalog, its counters and statistics.
 
 use crate::instance::counters::CounterTable;
 use crate::instance::index_jobs::JobTable;
+use crate::instance::statistics::StatisticsTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord};
@@ -19,6 +20,7 @@ pub(crate) struct OpenDatabase {
     pub(crate) id: DatabaseId,
     pub(crate) storage: Arc<thawdb_storage::Database>,
     pub(crate) counters: CounterTable,
+    pub(crate) statistics: StatisticsTable,
     /// Index operations that go on beside their tables' use.
     pub(crate) jobs: JobTable,
     record: RwLock<Arc<DatabaseRecord>>,
@@ -35,11 +37,13 @@ impl OpenDatabase {
         storage: Arc<thawdb_storage::Database>,
         catalog: DatabaseCatalog,
         counters: CounterTable,
+        statistics: StatisticsTable,
     ) -> Self {
         Self {
             id: record.id,
             storage,
             counters,
+            statistics,
             jobs: JobTable::new(),
             reads_versions: AtomicBool::new(reads_versions(&record)),
             record: RwLock::new(&RECORD, Arc::new(record)),

@@ -22,6 +22,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod login;
 pub(crate) mod registry;
 pub(crate) mod startup;
+pub(crate) mod statistics;
 pub(crate) mod suspect_pages;
 mod unopened;
 

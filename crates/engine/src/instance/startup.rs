@@ -8,6 +8,7 @@ use crate::instance::database::OpenDatabase;
 use crate::instance::error_log::ErrorLog;
 use crate::instance::lifecycle::system_files;
 use crate::instance::registry::Sessions;
+use crate::instance::statistics::StatisticsTable;
 use crate::instance::{
     DATABASES, Engine, MASTER, MASTER_ID, SETTINGS, SORT_FOLDER, TEMPDB_ID, UNOPENED, datetime_of, login, suspect_pages,
 };
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use thawdb_catalog::store::load_counters;
+use thawdb_catalog::store::{load_counters, load_statistics};
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, DatabaseRecord, DatabaseState, InstanceCatalog, Properties};
 use thawdb_device::{BackgroundWork, OpenMode};
 use thawdb_observe::sync::{Mutex, RwLock};
@@ -108,7 +109,13 @@ pub(crate) fn make_database(storage: &Arc<Storage>, record: &DatabaseRecord, tem
     catalog.create(&mut txn).map_err(storage_of)?;
     txn.commit()?;
     database.start_background();
-    let open = OpenDatabase::new(record.clone(), database, catalog, CounterTable::new(BTreeMap::new(), !temporary));
+    let open = OpenDatabase::new(
+        record.clone(),
+        database,
+        catalog,
+        CounterTable::new(BTreeMap::new(), !temporary),
+        StatisticsTable::new(BTreeMap::new(), !temporary),
+    );
     crate::ddl::alter_database::apply_recovery(&open)?;
     Ok(open)
 }
@@ -134,13 +141,16 @@ fn open_database(storage: &Arc<Storage>, record: &DatabaseRecord) -> Result<Open
         Err(error) => return Err(error),
     }
     let counters = load_counters(&view).map_err(storage_of)?;
+    let mut statistics = load_statistics(&view).map_err(storage_of)?;
+    // Of a table that was dropped, or made by a transaction that did not commit.
+    statistics.retain(|table, known| catalog.tables.tables.get(table).is_some_and(|now| now.created == known.created));
     // The database's own table of files is the truer one: a crash may have come before master heard of a change.
     let mut record = record.clone();
     let mut table = database.store().file_table()?;
     table.sort_by_key(|(number, _)| *number);
     record.files = table.into_iter().map(|(_, file)| file).collect();
     database.start_background();
-    let open = OpenDatabase::new(record, database, catalog, CounterTable::new(counters, true));
+    let open = OpenDatabase::new(record, database, catalog, CounterTable::new(counters, true), StatisticsTable::new(statistics, true));
     crate::ddl::alter_database::apply_recovery(&open)?;
     crate::ddl::filegroups::apply_read_only(&open);
     Ok(open)

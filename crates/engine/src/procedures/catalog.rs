@@ -157,7 +157,8 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
         parameters: "@configname varchar(35) = NULL, @configvalue int = NULL",
         text: "IF @configname IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sys.configurations WHERE name = @configname) \
                BEGIN RAISERROR(15123, 16, 1, @configname) RETURN END \
-               SELECT name, minimum, maximum, value AS config_value, value_in_use AS run_value FROM sys.configurations \
+               SELECT name, CAST(minimum AS int) AS minimum, CAST(maximum AS int) AS maximum, CAST(value AS int) AS config_value, \
+               CAST(value_in_use AS int) AS run_value FROM sys.configurations \
                WHERE @configname IS NULL OR name = @configname ORDER BY name",
     },
 ];

@@ -71,8 +71,9 @@ pub(crate) fn table(session: &SessionState, database: DatabaseId, id: ObjectId) 
     (private || session.visible(database)?.tables.tables.contains_key(&id.0)).then_some(table)
 }
 
-/// Views about the instance that need no permission: they show a session its own rows, or what everybody may know.
-const OPEN_VIEWS: &[&str] = &["dm_exec_sessions", "dm_exec_requests", "dm_db_partition_stats"];
+/// Views that need no permission of the instance: they show a session its own rows or what everybody may know, or ask themselves.
+const OPEN_VIEWS: &[&str] =
+    &["dm_exec_sessions", "dm_exec_requests", "dm_db_partition_stats", "dm_db_stats_properties", "dm_db_stats_histogram"];
 
 /// Fails if a view shows more than the session may know: 300 for the instance, 262 for a database.
 pub(crate) fn check_view(session: &SessionState, name: &str, database: DatabaseId) -> Result<(), SqlError> {

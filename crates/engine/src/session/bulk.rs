@@ -41,7 +41,7 @@ pub(crate) fn defaults_of(session: &SessionState, table: &TableDef) -> Result<Ve
         let Some(text) = &column.default else { continue };
         let expr = parse_expr(text, &ParseOptions::default());
         let expr = expr.map_err(|_| crate::storage_error::internal(format!("default {text} does not read back")))?;
-        let bound = bind_default(&expr, column, &CompileCx { session, step: 0 })?;
+        let bound = bind_default(&expr, column, &CompileCx::new(session, 0))?;
         defaults.push((at, of_type(bound, column.sql_type)));
     }
     Ok(defaults)
@@ -114,7 +114,7 @@ fn begin_load(session: &mut SessionState, target: &BulkTarget) -> Result<Load, S
         types: target.columns.iter().map(|column| column.sql_type).collect(),
         targets: target.targets.clone(),
         defaults: defaults_of(session, &table)?,
-        computed: bind_computed_columns(&table, &CompileCx { session, step: 0 })?,
+        computed: bind_computed_columns(&table, &CompileCx::new(session, 0))?,
         keep_identity,
         keep_nulls: target.keep_nulls,
         table,

@@ -134,7 +134,7 @@ impl SessionState {
             let text = constraint.check.as_ref().map_or("", |check| check.definition.as_str());
             let parsed = thawdb_tsql::parse_expr(text, &ParseOptions::default());
             let parsed = parsed.map_err(|_| message(102, &[&text]))?;
-            checks.push((constraint.clone(), bind_row_condition(&parsed, table, &CompileCx { session: self, step: 0 })?));
+            checks.push((constraint.clone(), bind_row_condition(&parsed, table, &CompileCx::new(self, 0))?));
         }
         Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), changed: Default::default(), instead: false }))
     }

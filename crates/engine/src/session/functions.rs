@@ -110,10 +110,10 @@ fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Op
         "DB_ID" => optional(given.text(0).and_then(|name| engine.database_named(name)), |open| Scalar::Int(open.id.0)),
         "DB_NAME" => optional(given.int(0).and_then(|id| engine.database(DatabaseId(id))), |open| text(open.name())),
         "DATABASEPROPERTYEX" => properties::database(session, given.text(0)?, given.text(1)?),
-        "DATABASEPROPERTY" => match properties::database(session, given.text(0)?, given.text(1)?) {
-            Scalar::Text(value) => optional(value.parse::<i32>().ok(), Scalar::Int),
-            other => other,
-        },
+        "DATABASEPROPERTY" => {
+            let value = properties::database_value(session, given.text(0)?, given.text(1)?);
+            optional(value.as_i64().and_then(|value| i32::try_from(value).ok()), Scalar::Int)
+        }
         "SERVERPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::server(session, property)),
         "CONNECTIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::connection(session, property)),
         "SESSIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::session(session, property)),
@@ -178,7 +178,10 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
                 _ => Scalar::Null,
             })
         }
-        "STATS_DATE" => Scalar::Null,
+        "STATS_DATE" => match table_by_id(session, given.int(0)?, None) {
+            Some(table) => crate::views::statistics::date(session, &table, given.int(1)?),
+            None => Scalar::Null,
+        },
         _ => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! The session as a running statement sees it: the doors that `query` states in `context`.
 
 use crate::instance::counters::{IdentityColumn, IdentityError, identity_overflow};
+use crate::instance::statistics::Changed;
 use crate::messages::message;
 use crate::session::globals;
 use crate::session::isolation::Isolation;
@@ -172,6 +173,13 @@ impl StatementHost for SessionState {
     fn note_rows(&mut self, table: &Arc<TableDef>, old: &[ArrayRef], new: &[ArrayRef], rows: usize) -> Result<(), SqlError> {
         self.keep_rows(table, old, new, rows);
         Ok(())
+    }
+
+    fn rows_loaded(&mut self, table: &TableDef, rows: u64) {
+        let changed = Changed::Rows(i64::try_from(rows).unwrap_or(i64::MAX));
+        if let Ok(open) = self.storage_of(table.database) {
+            open.statistics.note(table.id, changed);
+        }
     }
 
     fn call_function(&mut self, database: DatabaseId, function: ObjectId, arguments: Vec<Scalar>) -> Result<Scalar, SqlError> {

@@ -2,18 +2,34 @@
 
 use crate::session::state::SessionState;
 use thawdb_catalog::{ColumnDef, IndexDef, ObjectId, ObjectKind, TriggerDef};
-use thawdb_types::{Collation, Scalar};
+use thawdb_types::{Collation, Scalar, SqlType};
 
 fn text(value: impl Into<String>) -> Scalar {
     Scalar::Text(value.into())
+}
+
+/// A property as the sql_variant it is shown as: texts as nvarchar(128).
+fn variant(value: Scalar) -> Scalar {
+    let base = match value {
+        Scalar::Null => return Scalar::Null,
+        Scalar::TinyInt(_) => SqlType::TinyInt,
+        Scalar::Int(_) => SqlType::Int,
+        Scalar::BigInt(_) => SqlType::BigInt,
+        _ => SqlType::SYSNAME,
+    };
+    Scalar::Binary(thawdb_types::variant::encode(&value, &base))
 }
 
 fn flag(value: bool) -> Scalar {
     Scalar::Int(i32::from(value))
 }
 
-/// SERVERPROPERTY: texts, as the binder types it.
+/// SERVERPROPERTY, a sql_variant.
 pub(crate) fn server(session: &SessionState, property: &str) -> Scalar {
+    variant(server_value(session, property))
+}
+
+fn server_value(session: &SessionState, property: &str) -> Scalar {
     let config = &session.engine.config;
     let folder = || text(format!("{}/", config.data_folder.display()));
     match property.to_ascii_lowercase().as_str() {
@@ -24,19 +40,19 @@ pub(crate) fn server(session: &SessionState, property: &str) -> Scalar {
         "productbuild" => text("1000"),
         "resourceversion" => text("16.00.1000"),
         "edition" => text("Developer Edition (64-bit)"),
-        "editionid" => text("-2117995310"),
-        "engineedition" => text("3"),
+        "editionid" => Scalar::BigInt(-2_117_995_310),
+        "engineedition" => Scalar::Int(3),
         "servername" => text(config.server_name.clone()),
         "machinename" | "computernamephysicalnetbios" => text(config.server_name.split('\\').next().unwrap_or_default()),
         "instancename" => Scalar::Null,
         "collation" => text(Collation::DEFAULT.name()),
-        "collationid" => text("872468488"),
-        "lcid" => text("1033"),
-        "sqlcharset" => text("1"),
+        "collationid" => Scalar::Int(872_468_488),
+        "lcid" => Scalar::Int(1033),
+        "sqlcharset" => Scalar::TinyInt(1),
         "sqlcharsetname" => text("iso_1"),
-        "sqlsortorder" => text("52"),
+        "sqlsortorder" => Scalar::TinyInt(52),
         "sqlsortordername" => text("nocase_iso"),
-        "comparisonstyle" => text("196609"),
+        "comparisonstyle" => Scalar::Int(196_609),
         "isclustered"
         | "ishadrenabled"
         | "isfulltextinstalled"
@@ -49,16 +65,20 @@ pub(crate) fn server(session: &SessionState, property: &str) -> Scalar {
         | "ispolybaseinstalled"
         | "filestreamconfiguredlevel"
         | "filestreameffectivelevel"
-        | "istempdbmetadatamemoryoptimized" => text("0"),
-        "processid" => text(std::process::id().to_string()),
+        | "istempdbmetadatamemoryoptimized" => Scalar::Int(0),
+        "processid" => Scalar::Int(std::process::id() as i32),
         "instancedefaultdatapath" | "instancedefaultlogpath" | "instancedefaultbackuppath" => folder(),
         "buildclrversion" => text("v4.0.30319"),
         _ => Scalar::Null,
     }
 }
 
-/// CONNECTIONPROPERTY.
+/// CONNECTIONPROPERTY, a sql_variant.
 pub(crate) fn connection(session: &SessionState, property: &str) -> Scalar {
+    variant(connection_value(session, property))
+}
+
+fn connection_value(session: &SessionState, property: &str) -> Scalar {
     let facts = session.ticket.facts.lock().clone();
     match property.to_ascii_lowercase().as_str() {
         "net_transport" | "physical_net_transport" => text(if facts.client_address.starts_with('<') { "Shared memory" } else { "TCP" }),
@@ -84,22 +104,27 @@ pub(crate) fn session(session: &SessionState, property: &str) -> Scalar {
     }
 }
 
-/// DATABASEPROPERTYEX: texts, as the binder types it.
+/// DATABASEPROPERTYEX, a sql_variant.
 pub(crate) fn database(session: &SessionState, name: &str, property: &str) -> Scalar {
+    variant(database_value(session, name, property))
+}
+
+/// The same as the value it is made of.
+pub(crate) fn database_value(session: &SessionState, name: &str, property: &str) -> Scalar {
     let Some(open) = session.engine.database_named(name) else { return Scalar::Null };
     let record = open.record();
     let option = |name: &str, default: &str| record.properties.get(name).cloned().unwrap_or_else(|| default.to_owned());
-    let switch = |name: &str| text(if option(name, "OFF") == "ON" { "1" } else { "0" });
+    let switch = |name: &str| flag(option(name, "OFF") == "ON");
     match property.to_ascii_lowercase().as_str() {
         "collation" => text(Collation::DEFAULT.name()),
         "recovery" => text(option("RECOVERY", "FULL")),
         "status" => text("ONLINE"),
         "updateability" => text("READ_WRITE"),
         "useraccess" => text("MULTI_USER"),
-        "version" => text("957"),
-        "comparisonstyle" => text("196609"),
-        "lcid" => text("1033"),
-        "sqlsortorder" => text("52"),
+        "version" => Scalar::Int(957),
+        "comparisonstyle" => Scalar::Int(196_609),
+        "lcid" => Scalar::Int(1033),
+        "sqlsortorder" => Scalar::TinyInt(52),
         "isansinulldefault" => switch("ANSI_NULL_DEFAULT"),
         "isansinullsenabled" => switch("ANSI_NULLS"),
         "isansipaddingenabled" => switch("ANSI_PADDING"),
@@ -107,8 +132,8 @@ pub(crate) fn database(session: &SessionState, name: &str, property: &str) -> Sc
         "isarithmeticabortenabled" => switch("ARITHABORT"),
         "isquotedidentifiersenabled" => switch("QUOTED_IDENTIFIER"),
         "isnullconcat" => switch("CONCAT_NULL_YIELDS_NULL"),
-        "isautocreatestatistics" => text(if option("AUTO_CREATE_STATISTICS", "ON") == "ON" { "1" } else { "0" }),
-        "isautoupdatestatistics" => text(if option("AUTO_UPDATE_STATISTICS", "ON") == "ON" { "1" } else { "0" }),
+        "isautocreatestatistics" => flag(option("AUTO_CREATE_STATISTICS", "ON") == "ON"),
+        "isautoupdatestatistics" => flag(option("AUTO_UPDATE_STATISTICS", "ON") == "ON"),
         "isautoclose"
         | "isautoshrink"
         | "isinstandby"
@@ -122,7 +147,7 @@ pub(crate) fn database(session: &SessionState, name: &str, property: &str) -> Sc
         | "istornpagedetectionenabled"
         | "isxtpsupported"
         | "issyncwithbackup"
-        | "isparameterizationforced" => text("0"),
+        | "isparameterizationforced" => Scalar::Int(0),
         _ => Scalar::Null,
     }
 }

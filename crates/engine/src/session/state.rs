@@ -270,6 +270,18 @@ impl SessionState {
         self.lock_waiting(resource, mode, false, (Some(longest), true))
     }
 
+    /// Does `work` under an object lock unless others hold what is in its way: `None` then. Gives back what it took.
+    pub(crate) fn with_lock_at_once<T>(&mut self, resource: Resource, mode: LockMode, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let newly = self.owner.held(resource).is_none();
+        let now = LockWait { timeout: Some(Duration::ZERO), ..LockWait::default() };
+        self.engine.locks.acquire(&mut self.owner, resource, mode, now).ok()?;
+        let outcome = work(self);
+        if newly {
+            self.engine.locks.release(&mut self.owner, resource);
+        }
+        Some(outcome)
+    }
+
     fn lock_waiting(
         &mut self,
         resource: Resource,

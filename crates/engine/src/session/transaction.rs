@@ -216,7 +216,10 @@ impl Transactions {
             }
             for action in on_commit {
                 match action {
-                    OnCommit::Forget(table) => database.counters.forget(&database, table),
+                    OnCommit::Forget(table) => {
+                        database.counters.forget(&database, table);
+                        database.statistics.forget(&database, table);
+                    }
                     OnCommit::ResetIdentity(table) => {
                         // The transaction is committed, and must not be told to have failed: what cannot be recorded now
                         // meets the next statement that records a block.

@@ -2,7 +2,7 @@
 
 use crate::session::state::SessionState;
 use crate::views::objects::{catalog, tables_of};
-use crate::views::{Column, DESC, Rows, View, bit, col, int, null, numbered, optional_text, small, text, tiny};
+use crate::views::{Column, DESC, Rows, View, bit, col, int, null, numbered, optional_text, small, text, tiny, variant};
 use thawdb_catalog::{ColumnDef, ConstraintKind, DatabaseId, TableDef};
 use thawdb_types::SqlType::{Bit, Int, SmallInt, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
@@ -62,9 +62,9 @@ const fn identity_columns() -> [Column; 29] {
         columns[at] = COLUMNS[at];
         at += 1;
     }
-    columns[25] = null("seed_value", SqlType::numeric(38, 0));
-    columns[26] = null("increment_value", SqlType::numeric(38, 0));
-    columns[27] = null("last_value", SqlType::numeric(38, 0));
+    columns[25] = null("seed_value", SqlType::SqlVariant);
+    columns[26] = null("increment_value", SqlType::SqlVariant);
+    columns[27] = null("last_value", SqlType::SqlVariant);
     columns[28] = null("is_not_for_replication", Bit);
     columns
 }
@@ -180,6 +180,11 @@ fn all_columns(session: &SessionState, database: DatabaseId) -> Result<Rows, Sql
     Ok(rows)
 }
 
+/// A whole number as a value of an identity column's type.
+pub(super) fn whole(value: i64, sql_type: &SqlType) -> Scalar {
+    thawdb_types::convert::convert(&Scalar::BigInt(value), &SqlType::BigInt, sql_type, 0).unwrap_or(Scalar::Null)
+}
+
 fn identities(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let mut rows = Rows::new();
     for table in tables_of(session, database) {
@@ -189,7 +194,7 @@ fn identities(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlE
             row.truncate(25);
             let last = crate::instance::counters::IdentityColumn { definition: identity, sql_type: column.sql_type };
             let last = session.storage_of(table.database)?.counters.last_identity(table.id, last);
-            let number = |value: i64| Scalar::Decimal(i128::from(value));
+            let number = |value: i64| variant(whole(value, &column.sql_type), &column.sql_type);
             row.extend([number(identity.seed), number(identity.increment), last.map_or(Scalar::Null, number), bit(false)]);
             rows.push(row);
         }

@@ -3,7 +3,7 @@
 use crate::session::state::SessionState;
 use crate::views::{Column, DESC, Rows, View, col, null};
 use thawdb_catalog::DatabaseId;
-use thawdb_types::SqlType::{Bit, Int, TinyInt};
+use thawdb_types::SqlType::{Int, TinyInt};
 use thawdb_types::{SqlError, SqlType};
 
 const NAME: SqlType = SqlType::SYSNAME;
@@ -15,17 +15,6 @@ const EXTENDED_PROPERTIES: &[Column] = &[
     col("minor_id", Int),
     col("name", NAME),
     null("value", SqlType::nvarchar(4000)),
-];
-
-const STATS: &[Column] = &[
-    col("object_id", Int),
-    null("name", NAME),
-    col("stats_id", Int),
-    null("auto_created", Bit),
-    null("user_created", Bit),
-    null("no_recompute", Bit),
-    null("has_filter", Bit),
-    null("filter_definition", SqlType::NVARCHAR_MAX),
 ];
 
 const REFERENTIAL_CONSTRAINTS: &[Column] = &[
@@ -50,7 +39,7 @@ const fn standard(name: &'static str, columns: &'static [Column]) -> View {
 
 /// The views of this file.
 pub(crate) const VIEWS: &[View] =
-    &[sys("extended_properties", EXTENDED_PROPERTIES), sys("stats", STATS), standard("REFERENTIAL_CONSTRAINTS", REFERENTIAL_CONSTRAINTS)];
+    &[sys("extended_properties", EXTENDED_PROPERTIES), standard("REFERENTIAL_CONSTRAINTS", REFERENTIAL_CONSTRAINTS)];
 
 fn nothing(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     Ok(Rows::new())

@@ -28,9 +28,10 @@ impl std::fmt::Debug for Function {
 }
 
 fn all() -> impl Iterator<Item = &'static Function> {
-    let groups: [&'static [Function]; 5] = [
+    let groups: [&'static [Function]; 6] = [
         super::log::FUNCTIONS,
         super::files::FUNCTIONS,
+        super::statistics::FUNCTIONS,
         super::plans::FUNCTIONS,
         super::allocations::FUNCTIONS,
         super::principals::FUNCTIONS,

@@ -29,6 +29,7 @@ pub(crate) mod resumable;
 pub(crate) mod scoped;
 pub(crate) mod server;
 pub(crate) mod sessions;
+pub(crate) mod statistics;
 pub(crate) mod transactions;
 pub(crate) mod types;
 
@@ -82,7 +83,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 20] = [
+    let groups: [&'static [View]; 21] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -91,6 +92,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         constraints::VIEWS,
         modules::VIEWS,
         files::VIEWS,
+        statistics::VIEWS,
         principals::VIEWS,
         server::VIEWS,
         sessions::VIEWS,
@@ -211,6 +213,11 @@ pub(crate) fn float(value: f64) -> Scalar {
 
 pub(crate) fn moment(value: i64) -> Scalar {
     Scalar::DateTime(value)
+}
+
+/// A value of `base` in a column of sql_variant.
+pub(crate) fn variant(value: Scalar, base: &SqlType) -> Scalar {
+    if value.is_null() { Scalar::Null } else { Scalar::Binary(thawdb_types::variant::encode(&value, base)) }
 }
 
 pub(crate) fn optional_text(value: Option<&str>) -> Scalar {

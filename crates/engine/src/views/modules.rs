@@ -3,10 +3,10 @@
 
 use crate::session::state::SessionState;
 use crate::views::objects::{OBJECT_COLUMNS, catalog, module_row};
-use crate::views::{CHAR_2, Column, DESC, Rows, View, big, bit, col, int, null, optional_text, small, text, tiny};
+use crate::views::{CHAR_2, Column, DESC, Rows, View, bit, col, int, null, optional_text, small, text, tiny, variant};
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, ObjectDef, ObjectKind};
-use thawdb_types::SqlType::{BigInt, Bit, DateTime, Int, TinyInt};
+use thawdb_types::SqlType::{Bit, DateTime, Int, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 const NAME: SqlType = SqlType::SYSNAME;
@@ -41,10 +41,10 @@ const PROCEDURES: [Column; 16] = object_with(&[
 const SYNONYMS: [Column; 13] = object_with(&[null("base_object_name", SqlType::nvarchar(1035))]);
 
 const SEQUENCES: [Column; 25] = object_with(&[
-    col("start_value", BigInt),
-    col("increment", BigInt),
-    null("minimum_value", BigInt),
-    null("maximum_value", BigInt),
+    col("start_value", SqlType::SqlVariant),
+    col("increment", SqlType::SqlVariant),
+    null("minimum_value", SqlType::SqlVariant),
+    null("maximum_value", SqlType::SqlVariant),
     null("is_cycling", Bit),
     null("is_cached", Bit),
     null("cache_size", Int),
@@ -52,7 +52,7 @@ const SEQUENCES: [Column; 25] = object_with(&[
     col("user_type_id", Int),
     col("precision", TinyInt),
     null("scale", TinyInt),
-    col("current_value", BigInt),
+    col("current_value", SqlType::SqlVariant),
     col("is_exhausted", Bit),
 ]);
 
@@ -214,11 +214,12 @@ fn sequences(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlEr
     let tail = |object: &ObjectDef| {
         let sequence = object.sequence.expect("a sequence has its numbers");
         let (current, exhausted) = crate::ddl::sequence::current(&open, object.id, &sequence);
+        let of = |value: i64| variant(super::columns::whole(value, &sequence.sql_type), &sequence.sql_type);
         vec![
-            big(sequence.start),
-            big(sequence.increment),
-            big(sequence.minimum),
-            big(sequence.maximum),
+            of(sequence.start),
+            of(sequence.increment),
+            of(sequence.minimum),
+            of(sequence.maximum),
             bit(sequence.cycle),
             bit(sequence.cache.is_some()),
             sequence.cache.filter(|size| *size > 0).map_or(Scalar::Null, int),
@@ -226,7 +227,7 @@ fn sequences(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlEr
             int(sequence.sql_type.user_type_id()),
             tiny(sequence.sql_type.precision()),
             tiny(0),
-            big(current),
+            of(current),
             bit(exhausted),
         ]
     };

@@ -2,7 +2,7 @@
 
 use crate::ddl::scoped::{SETTINGS, value_of};
 use crate::session::state::SessionState;
-use crate::views::{Column, Rows, View, bit, col, int, null, text};
+use crate::views::{Column, Rows, View, bit, col, int, null, text, variant};
 use thawdb_catalog::DatabaseId;
 use thawdb_types::SqlType::{Bit, Int};
 use thawdb_types::{Scalar, SqlError, SqlType};
@@ -10,9 +10,8 @@ use thawdb_types::{Scalar, SqlError, SqlType};
 const COLUMNS: &[Column] = &[
     col("configuration_id", Int),
     col("name", SqlType::SYSNAME),
-    // sql_variant in SQL Server: the values of these settings are shown as text.
-    null("value", SqlType::SYSNAME),
-    null("value_for_secondary", SqlType::SYSNAME),
+    null("value", SqlType::SqlVariant),
+    null("value_for_secondary", SqlType::SqlVariant),
     col("is_value_default", Bit),
 ];
 
@@ -23,7 +22,7 @@ fn settings(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErr
     let Ok(open) = session.storage_of(database) else { return Ok(Rows::new()) };
     let row = |&(id, name, _): &(i32, &str, &str)| {
         let (value, is_default) = value_of(&open, name);
-        vec![int(id), text(name.to_owned()), text(value), Scalar::Null, bit(is_default)]
+        vec![int(id), text(name.to_owned()), variant(text(value), &SqlType::SYSNAME), Scalar::Null, bit(is_default)]
     };
     Ok(SETTINGS.iter().map(row).collect())
 }

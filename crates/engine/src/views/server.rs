@@ -2,7 +2,7 @@
 //! sys.dm_os_memory_clerks, sys.dm_os_process_memory.
 
 use crate::session::state::SessionState;
-use crate::views::{Column, Rows, View, bit, col, int, null, small, text, tiny};
+use crate::views::{Column, Rows, View, bit, col, int, null, small, text, tiny, variant};
 use thawdb_catalog::DatabaseId;
 use thawdb_storage::memory::Clerk;
 use thawdb_types::SqlType::{BigInt, Bit, DateTime, Int, SmallInt, TinyInt};
@@ -14,10 +14,10 @@ const TEXT: SqlType = SqlType::nvarchar(255);
 const CONFIGURATION_COLUMNS: &[Column] = &[
     col("configuration_id", Int),
     col("name", SqlType::nvarchar(35)),
-    null("value", Int),
-    null("minimum", Int),
-    null("maximum", Int),
-    null("value_in_use", Int),
+    null("value", SqlType::SqlVariant),
+    null("minimum", SqlType::SqlVariant),
+    null("maximum", SqlType::SqlVariant),
+    null("value_in_use", SqlType::SqlVariant),
     col("description", TEXT),
     col("is_dynamic", Bit),
     col("is_advanced", Bit),
@@ -135,7 +135,8 @@ fn configurations(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlErro
     let narrow = |value: i64| i32::try_from(value).unwrap_or(i32::MAX);
     let row = |&(id, name, least, most, description, advanced): &(i32, &str, i32, i32, &str, bool)| {
         let (value, in_use) = (narrow(recorded(session, id)), narrow(setting(session, id)));
-        vec![int(id), text(name), int(value), int(least), int(most), int(in_use), text(description), bit(true), bit(advanced)]
+        let of = |value| variant(int(value), &Int);
+        vec![int(id), text(name), of(value), of(least), of(most), of(in_use), text(description), bit(true), bit(advanced)]
     };
     Ok(CONFIGURATIONS.iter().map(row).collect())
 }

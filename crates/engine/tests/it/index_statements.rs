@@ -412,13 +412,13 @@ fn what_the_database_elevates_goes_online_and_resumable() {
     said(&mut a, TABLE);
     let shown =
         "SELECT configuration_id, name, value, is_value_default FROM sys.database_scoped_configurations WHERE configuration_id IN (11, 25)";
-    let columns = "[configuration_id int, name nvarchar(128), value nvarchar(128), is_value_default bit]";
-    let minutes = "25 | PAUSED_RESUMABLE_INDEX_ABORT_DURATION_MINUTES | 1440 | 1";
-    check(&mut a, shown, &[columns, "11 | ELEVATE_ONLINE | OFF | 1", minutes, "done 2"]);
+    let columns = "[configuration_id int, name nvarchar(128), value sql_variant, is_value_default bit]";
+    let minutes = "25 | PAUSED_RESUMABLE_INDEX_ABORT_DURATION_MINUTES | nvarchar(128):1440 | 1";
+    check(&mut a, shown, &[columns, "11 | ELEVATE_ONLINE | nvarchar(128):OFF | 1", minutes, "done 2"]);
     for sql in ["ELEVATE_ONLINE = WHEN_SUPPORTED", "ELEVATE_RESUMABLE = WHEN_SUPPORTED"] {
         check(&mut a, &format!("ALTER DATABASE SCOPED CONFIGURATION SET {sql}"), &[]);
     }
-    check(&mut a, shown, &[columns, "11 | ELEVATE_ONLINE | WHEN_SUPPORTED | 0", minutes, "done 2"]);
+    check(&mut a, shown, &[columns, "11 | ELEVATE_ONLINE | nvarchar(128):WHEN_SUPPORTED | 0", minutes, "done 2"]);
     said(&mut a, "INSERT t VALUES (9, 5, 'd', NULL)");
     assert_eq!(error(&mut a, "CREATE UNIQUE INDEX i ON t (a)"), 1505);
     let operations = "SELECT COUNT(*) FROM sys.index_resumable_operations";

@@ -32,6 +32,7 @@ mod resumable;
 mod script;
 mod security;
 mod sessions;
+mod statistics;
 mod tempdb;
 mod together;
 mod transcript;

@@ -49,7 +49,7 @@ fn settings_and_hints_decide_and_waits_are_counted() {
     (0..50).for_each(|_| is_done(&mut session, &together));
     assert!(number(&mut session, waits) > before);
     is_done(&mut session, "EXEC sp_configure 'max degree of parallelism', 1");
-    let value = "SELECT CONCAT(value, ' ', value_in_use) FROM sys.configurations WHERE name = 'max degree of parallelism'";
+    let value = "SELECT CONCAT(CAST(value AS int), ' ', CAST(value_in_use AS int)) FROM sys.configurations WHERE name = 'max degree of parallelism'";
     assert_eq!(said(&mut session, value)[1], "1 0", "not before RECONFIGURE");
     is_done(&mut session, "RECONFIGURE");
     assert_eq!(said(&mut session, value)[1], "1 1");

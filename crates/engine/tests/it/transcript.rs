@@ -16,6 +16,10 @@ pub fn shown(value: &Scalar, sql_type: &SqlType) -> String {
     match value {
         Scalar::Null => "NULL".into(),
         Scalar::Text(text) => text.replace('\n', "\\n"),
+        Scalar::Binary(bytes) if *sql_type == SqlType::SqlVariant => {
+            let (base, value) = thawdb_types::variant::decode(bytes).expect("the bytes of a sql_variant");
+            format!("{}:{}", base.name(), shown(&value, &base))
+        }
         Scalar::Binary(bytes) => format!("0x{}", bytes.iter().map(|b| format!("{b:02X}")).collect::<String>()),
         Scalar::Bit(on) => i32::from(*on).to_string(),
         other => {

@@ -127,7 +127,9 @@ impl BulkInsert {
         if self.rows_ignored > 0 {
             host.info(message(3604, &[]));
         }
-        Ok(self.rows - self.rows_ignored)
+        let rows = self.rows - self.rows_ignored;
+        host.rows_loaded(&self.target.table, rows);
+        Ok(rows)
     }
 
     fn flush(&mut self, host: &mut dyn StatementHost) -> Result<(), SqlError> {

@@ -110,7 +110,8 @@ pub(crate) fn encode_value(array: &dyn Array, row: usize, sql_type: &SqlType, ou
         | SqlType::Xml => with_length(out, |out| {
             hash_key(array.as_string::<i32>().value(row), sql_type.collation().unwrap_or(Collation::DEFAULT), out);
         }),
-        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion | SqlType::SqlVariant => {
+        SqlType::SqlVariant => with_length(out, |out| thawdb_types::variant::order_key(array.as_binary::<i32>().value(row), out)),
+        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => {
             with_length(out, |out| out.extend(trim_zeros(array.as_binary::<i32>().value(row))));
         }
     }

@@ -49,6 +49,7 @@ mod point_update;
 mod project;
 mod recursive;
 mod running_window;
+pub(crate) mod sample;
 mod seek;
 mod set_difference;
 mod side_writer;

@@ -47,6 +47,11 @@ pub(super) enum PartSource {
     /// One after another, as long as there are any.
     Supply(Arc<PartSupply>),
     One(Span),
+    /// One after another, of each its first leaf or all.
+    Sample {
+        spans: std::collections::VecDeque<Span>,
+        first_leaves: bool,
+    },
 }
 
 /// Divides `spans`, which rise, at those of `keys`, which rise too, that lie inside.

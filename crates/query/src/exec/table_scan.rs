@@ -88,6 +88,8 @@ pub(super) struct TableScan<'p> {
     supply: Option<Arc<PartSupply>>,
     /// Whether each span is read to its end: what one of several threads reads.
     whole_spans: bool,
+    /// Whether of each span the first leaf alone is read: a sample.
+    first_leaves: bool,
     scan: Option<Scan>,
     batch_rows: usize,
     /// The read, if it is one under locks.
@@ -132,6 +134,7 @@ impl<'p> TableScan<'p> {
             spans: VecDeque::new(),
             supply: None,
             whole_spans: false,
+            first_leaves: false,
             scan: None,
             batch_rows: 1,
             locked: None,
@@ -248,6 +251,9 @@ impl<'p> TableScan<'p> {
                 block.spell_keys();
             }
             (filled, rows) = (filled + 1, rows + block.len());
+            if self.first_leaves {
+                self.scan = None;
+            }
         }
         self.batch_rows = BATCH_ROWS;
         Ok(filled)
@@ -509,6 +515,10 @@ impl<'p> Operator<'p> for TableScan<'p> {
             match &own.source {
                 PartSource::Supply(supply) => self.supply = Some(supply.clone()),
                 PartSource::One(span) => self.spans = VecDeque::from([span.clone()]),
+                PartSource::Sample { spans, first_leaves } => {
+                    self.spans = spans.clone();
+                    (self.whole_spans, self.first_leaves) = (!first_leaves, *first_leaves);
+                }
             }
             return Ok(());
         }

@@ -177,7 +177,7 @@ pub(crate) static EVALUATORS: &[(&str, Evaluator)] = &[
     ("SMALLDATETIMEFROMPARTS", date::smalldatetimefromparts),
     ("SOUNDEX", text::soundex),
     ("SPACE", text::space),
-    ("SQL_VARIANT_PROPERTY", misc::not_built),
+    ("SQL_VARIANT_PROPERTY", misc::sql_variant_property),
     ("SQRT", math::sqrt),
     ("SQUARE", math::square),
     ("STATS_DATE", misc::ask_session),

@@ -63,6 +63,11 @@ pub(super) fn isnumeric(call: &Call<'_>) -> Result {
     let numeric = match call.value(0) {
         Scalar::Null => false,
         Scalar::Text(text) => is_number(text, sql_type),
+        Scalar::Binary(bytes) if *sql_type == SqlType::SqlVariant => match thawdb_types::variant::decode(bytes) {
+            Some((base, Scalar::Text(text))) => is_number(&text, &base),
+            Some((base, _)) => base.is_numeric(),
+            None => false,
+        },
         _ => sql_type.is_numeric(),
     };
     Ok(Scalar::Int(i32::from(numeric)))
@@ -77,6 +82,12 @@ fn is_number(text: &str, sql_type: &SqlType) -> bool {
     !trimmed.is_empty()
         && (parse_float(trimmed).is_some_and(f64::is_finite)
             || convert_scalar(Scalar::text(text), sql_type, &SqlType::Money, 0, false).is_ok())
+}
+
+pub(super) fn sql_variant_property(call: &Call<'_>) -> Result {
+    let Scalar::Binary(bytes) = call.value(0) else { return Ok(Scalar::Null) };
+    let name = or_null!(call.text(1));
+    Ok(thawdb_types::variant::property(bytes, name).map_or(Scalar::Null, Scalar::Binary))
 }
 
 pub(super) fn newid(call: &Call<'_>) -> Result {
@@ -107,6 +118,10 @@ pub(super) fn newsequentialid(call: &Call<'_>) -> Result {
 fn value_bytes(value: &Scalar, sql_type: &SqlType) -> Vec<u8> {
     match value {
         Scalar::Null => Vec::new(),
+        Scalar::Binary(bytes) if *sql_type == SqlType::SqlVariant => match thawdb_types::variant::decode(bytes) {
+            Some((base, value)) => value_bytes(&value, &base),
+            None => bytes.clone(),
+        },
         Scalar::Text(text) => text_bytes(text, sql_type),
         Scalar::Binary(bytes) => bytes.clone(),
         other => match convert_scalar(other.clone(), sql_type, &SqlType::VARBINARY_MAX, 0, true) {

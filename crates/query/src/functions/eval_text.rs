@@ -36,17 +36,22 @@ pub(super) fn len(call: &Call<'_>) -> Result {
 }
 
 pub(super) fn datalength(call: &Call<'_>) -> Result {
-    let sql_type = call.type_of(0);
-    Ok(count(
-        call,
-        match call.value(0) {
-            Scalar::Null => return Ok(Scalar::Null),
-            Scalar::Text(text) if text.is_ascii() => text.len() * if sql_type.is_unicode() { 2 } else { 1 },
-            Scalar::Text(text) => text_bytes(text, sql_type).len(),
-            Scalar::Binary(bytes) => bytes.len(),
-            _ => sql_type.max_length().max(0) as usize,
-        },
-    ))
+    if call.value(0).is_null() {
+        return Ok(Scalar::Null);
+    }
+    Ok(count(call, byte_length(call.value(0), call.type_of(0))))
+}
+
+fn byte_length(value: &Scalar, sql_type: &SqlType) -> usize {
+    match value {
+        Scalar::Text(text) if text.is_ascii() => text.len() * if sql_type.is_unicode() { 2 } else { 1 },
+        Scalar::Text(text) => text_bytes(text, sql_type).len(),
+        Scalar::Binary(bytes) if *sql_type == SqlType::SqlVariant => {
+            thawdb_types::variant::decode(bytes).map_or(0, |(base, value)| byte_length(&value, &base))
+        }
+        Scalar::Binary(bytes) => bytes.len(),
+        _ => sql_type.max_length().max(0) as usize,
+    }
 }
 
 pub(super) fn substring(call: &Call<'_>) -> Result {

@@ -48,6 +48,8 @@ pub enum Arg {
     Binary,
     /// As it is.
     Any,
+    /// sql_variant.
+    Variant,
     /// All arguments of this kind get their common type.
     Common,
     /// A string as it is; every other type as the varchar that CONCAT makes of it.

@@ -43,6 +43,10 @@ impl Shape {
 pub(crate) fn write_value(out: &mut String, value: &Scalar, sql_type: &SqlType, shape: Shape) -> Result<(), SqlError> {
     match (value, shape) {
         (Scalar::Null, _) => out.push_str("null"),
+        (Scalar::Binary(bytes), _) if *sql_type == SqlType::SqlVariant => match thawdb_types::variant::decode(bytes) {
+            Some((base, value)) => write_value(out, &value, &base, Shape::of(&base))?,
+            None => out.push_str("null"),
+        },
         (Scalar::Bit(bit), _) => out.push_str(if *bit { "true" } else { "false" }),
         (Scalar::Text(text), Shape::Json) => out.push_str(text),
         (Scalar::Text(text), _) => quote_into(out, text),

@@ -5,10 +5,11 @@
 //! ```
 //!
 //! Invariants: the result of a plan does not depend on which rules ran ([`crate::compile::Settings::rewrite`] turns all
-//! of them off, and tests compare); the same statement over the same catalog and row counts gives the same plan.
+//! of them off, and tests compare); the same statement over the same catalog, row counts and statistics gives the same
+//! plan.
 //!
-//! Statistics: row counts of [`crate::compile::CompileContext::row_count`] and guesses from keys; histograms will come
-//! through the same [`cardinality::Estimator`].
+//! Statistics: row counts of [`crate::compile::CompileContext::row_count`], histograms and densities of
+//! [`crate::compile::CompileContext::statistics`], and guesses from keys, all through [`cardinality::Estimator`].
 
 pub mod access;
 pub mod cardinality;
@@ -16,6 +17,7 @@ pub mod cost;
 mod filtered;
 pub mod lower;
 pub(crate) mod parallel;
+mod ranges;
 pub mod rules;
 
 use crate::algebra::{BoundExpr, ColumnRef, Columns, Rel};
@@ -130,5 +132,6 @@ pub(crate) fn compiled(node: crate::phys::Node, kind: CompiledKind, columns: Vec
         usage: Default::default(),
         needs: Vec::new(),
         remembered: Default::default(),
+        stamps: Vec::new(),
     }
 }

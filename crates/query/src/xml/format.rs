@@ -276,6 +276,12 @@ fn encoded_name(name: &str) -> String {
 /// A value as escaped text; `raw` XML goes into content as it is.
 pub(crate) fn value_text(value: &Scalar, sql_type: &SqlType, in_attribute: bool) -> Result<String, SqlError> {
     let mut out = String::new();
+    if let (Scalar::Binary(bytes), SqlType::SqlVariant) = (value, sql_type) {
+        return match thawdb_types::variant::decode(bytes) {
+            Some((base, value)) => value_text(&value, &base, in_attribute),
+            None => Ok(out),
+        };
+    }
     let text = match value {
         Scalar::Text(text) if *sql_type == SqlType::Xml && !in_attribute => return Ok(text.clone()),
         Scalar::Text(text) => text.clone(),

@@ -12,6 +12,8 @@ use crate::page::Slotted;
 
 /// Keys to choose from for each part.
 const CHOICES: usize = 16;
+/// Nodes of one level that are read to count what is below them; of more, this many at even distances tell of the others.
+const COUNTED_NODES: usize = 64;
 
 /// The keys between the children of some nodes of one level, in order, and the children: one more.
 struct Level {
@@ -32,6 +34,26 @@ impl Tree<'_> {
         let mut chosen: Vec<Vec<u8>> = (1..parts).filter_map(before).collect();
         chosen.dedup();
         Ok(chosen)
+    }
+
+    /// How many leaves there are: exactly where one level of few nodes stands above them, about elsewhere.
+    pub(crate) fn leaf_count(&self) -> Result<u64, StorageError> {
+        let root = self.level_of(self.info.root, None)?;
+        let (mut nodes, mut level, mut count) = (root.children, root.level, 1.0);
+        if level == 0 {
+            return Ok(1);
+        }
+        count *= nodes.len() as f64;
+        while level > 1 {
+            level -= 1;
+            let read = nodes.len().clamp(1, COUNTED_NODES);
+            let sample = (0..read).filter_map(|at| nodes.get(at * nodes.len() / read));
+            let below: Vec<Vec<PageId>> = sample.filter_map(|node| Some(self.level_of(*node, Some(level)).ok()?.children)).collect();
+            let children: usize = below.iter().map(Vec::len).sum();
+            count *= children as f64 / below.len().max(1) as f64;
+            nodes = below.into_iter().flatten().collect();
+        }
+        Ok(count.max(1.0) as u64)
     }
 
     fn level_of(&self, node: PageId, level: Option<u8>) -> Result<Level, StorageError> {

@@ -91,7 +91,9 @@ fn convert_with(value: &Scalar, from: &SqlType, to: &SqlType, options: &ConvertO
         _ if implicit_cast(from, to) == CastRule::Never => Err(never(from, to)),
         (Scalar::Text(text), SqlType::Xml) => crate::xml::normalise(text).map(Scalar::Text),
         (Scalar::Binary(bytes), SqlType::Xml) => crate::xml::normalise(&xml_text(bytes)).map(Scalar::Text),
-        (_, SqlType::SqlVariant) | (_, SqlType::Xml) => Err(message(529, &[&from.message_name(), &to.message_name()])),
+        (value, SqlType::SqlVariant) => Ok(Scalar::Binary(crate::variant::encode(value, from))),
+        (Scalar::Binary(bytes), to) if *from == SqlType::SqlVariant => from_variant(bytes, to, options),
+        (_, SqlType::Xml) => Err(message(529, &[&from.message_name(), &to.message_name()])),
         (Scalar::Text(text), to) if to.is_text() => Ok(Scalar::Text(fit_text(text.clone(), to))),
         (Scalar::Text(text), to) if to.is_numeric() => number::from_text(text, from, to),
         (Scalar::Text(text), to) if to.is_date_time() => date_text::parse(text, from, to, options),
@@ -106,6 +108,12 @@ fn convert_with(value: &Scalar, from: &SqlType, to: &SqlType, options: &ConvertO
         (value, to) if to.is_binary() => Ok(Scalar::Binary(binary::fit_number(binary::number_bytes(value, from), to))),
         (value, to) => number::to_number(value, from, to),
     }
+}
+
+/// A sql_variant's value as `to`, by the rules of its own type (529 where that has no conversion).
+fn from_variant(bytes: &[u8], to: &SqlType, options: &ConvertOptions) -> Result<Scalar, SqlError> {
+    let (base, value) = crate::variant::decode(bytes).ok_or_else(|| never(&SqlType::SqlVariant, to))?;
+    convert_with(&value, &base, to, options)
 }
 
 /// Bytes as XML text: UTF-16 by its byte order mark or its first character, else UTF-8.

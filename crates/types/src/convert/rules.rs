@@ -60,6 +60,9 @@ fn kind(sql_type: &SqlType) -> Kind {
 pub fn implicit_cast(from: &SqlType, to: &SqlType) -> CastRule {
     use CastRule::{Allowed as I, ExplicitOnly as E, Never as X};
     use Kind as K;
+    if matches!(to, SqlType::SqlVariant) && from != to && !crate::variant::holds(from) {
+        return X;
+    }
     let (from, to) = (kind(from), kind(to));
     if from == to {
         return I;
@@ -67,7 +70,6 @@ pub fn implicit_cast(from: &SqlType, to: &SqlType) -> CastRule {
     match (from, to) {
         (K::Variant, K::Text | K::NText | K::Image | K::Xml | K::RowVersion) => X,
         (K::Variant, _) => E,
-        (K::Text | K::NText | K::Image | K::Xml | K::RowVersion, K::Variant) => X,
         (_, K::Variant) => I,
 
         (K::Binary, K::Date | K::Time | K::DateTime2) => E,
@@ -129,6 +131,12 @@ mod tests {
             (SqlType::varbinary(8), SqlType::Float, Never),
             (SqlType::Date, SqlType::Time { scale: 7 }, Never),
             (SqlType::Xml, SqlType::NVARCHAR_MAX, ExplicitOnly),
+            (SqlType::Date, SqlType::SqlVariant, Allowed),
+            (SqlType::NVARCHAR_MAX, SqlType::SqlVariant, Never),
+            (SqlType::RowVersion, SqlType::SqlVariant, Never),
+            (SqlType::SqlVariant, SqlType::Int, ExplicitOnly),
+            (SqlType::SqlVariant, SqlType::NVARCHAR_MAX, ExplicitOnly),
+            (SqlType::SqlVariant, SqlType::Xml, Never),
         ] {
             assert_eq!(implicit_cast(&from, &to), rule, "{} to {}", from.name(), to.name());
         }

@@ -300,6 +300,7 @@ fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: Bou
             }
             to(bound, SqlType::NVarChar { length, collation })
         }
+        Arg::Variant => to(bound, SqlType::SqlVariant),
         Arg::Int => to(bound, SqlType::Int),
         Arg::BigInt => to(bound, SqlType::BigInt),
         Arg::Float => to(bound, SqlType::Float),
@@ -312,6 +313,7 @@ fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: Bou
         Arg::Offset if from.is_text() => to(bound, SqlType::DateTimeOffset { scale: 7 }),
         Arg::Offset => to(bound, SqlType::DateTime),
         Arg::Binary if from.is_binary() => Ok(bound),
+        Arg::Binary if from == SqlType::SqlVariant => Err(invalid()),
         Arg::Binary => {
             let length =
                 from.length().map_or(MaxLength::Max, |n| MaxLength::Limited(if from.is_unicode() { n.saturating_mul(2) } else { n }));

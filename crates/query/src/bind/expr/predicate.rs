@@ -159,9 +159,9 @@ impl Binder<'_> {
         negated: bool,
         span: Span,
     ) -> Result<BoundExpr, SqlError> {
-        let operand = self.text_operand(operand, span)?;
-        let pattern = self.text_operand(pattern, span)?;
-        let escape = escape.map(|e| self.text_operand(e, span)).transpose()?;
+        let operand = self.text_operand(operand, 1, span)?;
+        let pattern = self.text_operand(pattern, 2, span)?;
+        let escape = escape.map(|e| self.text_operand(e, 3, span)).transpose()?;
         let shared = collation::shared(&operand, &pattern, "like", span)?;
         let under = |e: BoundExpr| match shared {
             Some(c) if e.sql_type.collation() != Some(c) => {
@@ -177,8 +177,11 @@ impl Binder<'_> {
     }
 
     /// A value as text, converted the way LIKE and string functions do.
-    fn text_operand(&mut self, expr: &ast::Expr, span: Span) -> Result<BoundExpr, SqlError> {
+    fn text_operand(&mut self, expr: &ast::Expr, position: i32, span: Span) -> Result<BoundExpr, SqlError> {
         let expr = self.bind_expr(expr)?;
+        if expr.sql_type == SqlType::SqlVariant {
+            return Err(error(8116, &[&expr.sql_type.message_name(), &position, &"like"], span));
+        }
         if expr.sql_type.is_text() {
             return Ok(expr);
         }

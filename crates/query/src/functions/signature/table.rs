@@ -1,6 +1,6 @@
 //! The table of functions, sorted by name: one line each, in the columns of [`Signature`].
 
-use super::Arg::{Any, BigInt, Binary, Common, Concat, Date, Float, Int, Number, Offset, Part, Text, TextOrBinary, Unicode};
+use super::Arg::{Any, BigInt, Binary, Common, Concat, Date, Float, Int, Number, Offset, Part, Text, TextOrBinary, Unicode, Variant};
 use super::Class::{Deterministic, Stable, Volatile};
 use super::Nulls::{Maybe, Never, Strict};
 use super::Out::{Rule, Same, Type as T};
@@ -40,7 +40,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "COMPRESS", arguments: &[Binary], required: 1, most: 1, result: T(SqlType::VARBINARY_MAX), nulls: Strict, class: Deterministic },
     Signature { name: "CONCAT", arguments: &[Concat], required: 2, most: 254, result: Rule(results::concat), nulls: Never, class: Deterministic },
     Signature { name: "CONCAT_WS", arguments: &[Concat], required: 3, most: 254, result: Rule(results::concat), nulls: Never, class: Deterministic },
-    Signature { name: "CONNECTIONPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
+    Signature { name: "CONNECTIONPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::SqlVariant), nulls: Maybe, class: Stable },
     Signature { name: "CONTEXT_INFO", arguments: &[], required: 0, most: 0, result: T(SqlType::varbinary(128)), nulls: Maybe, class: Stable },
     Signature { name: "COS", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
     Signature { name: "COT", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
@@ -53,7 +53,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "CURRENT_USER", arguments: &[], required: 0, most: 0, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "CURSOR_STATUS", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::SmallInt), nulls: Maybe, class: Volatile },
     Signature { name: "DATABASEPROPERTY", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::Int), nulls: Maybe, class: Stable },
-    Signature { name: "DATABASEPROPERTYEX", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
+    Signature { name: "DATABASEPROPERTYEX", arguments: &[Unicode, Unicode], required: 2, most: 2, result: T(SqlType::SqlVariant), nulls: Maybe, class: Stable },
     Signature { name: "DATABASE_PRINCIPAL_ID", arguments: &[Unicode], required: 0, most: 1, result: T(SqlType::Int), nulls: Maybe, class: Stable },
     Signature { name: "DATALENGTH", arguments: &[Any], required: 1, most: 1, result: Rule(results::position), nulls: Strict, class: Deterministic },
     Signature { name: "DATEADD", arguments: &[Part, Int, Date], required: 3, most: 3, result: Rule(results::date_third), nulls: Strict, class: Deterministic },
@@ -164,7 +164,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "SCHEMA_ID", arguments: &[Unicode], required: 0, most: 1, result: T(SqlType::Int), nulls: Maybe, class: Stable },
     Signature { name: "SCHEMA_NAME", arguments: &[Int], required: 0, most: 1, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "SCOPE_IDENTITY", arguments: &[], required: 0, most: 0, result: T(SqlType::numeric(38, 0)), nulls: Maybe, class: Stable },
-    Signature { name: "SERVERPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
+    Signature { name: "SERVERPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::SqlVariant), nulls: Maybe, class: Stable },
     Signature { name: "SESSIONPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::Int), nulls: Maybe, class: Stable },
     Signature { name: "SESSION_CONTEXT", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::nvarchar(4000)), nulls: Maybe, class: Stable },
     Signature { name: "SESSION_USER", arguments: &[], required: 0, most: 0, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
@@ -173,7 +173,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "SMALLDATETIMEFROMPARTS", arguments: &[Int, Int, Int, Int, Int], required: 5, most: 5, result: T(SqlType::SmallDateTime), nulls: Strict, class: Deterministic },
     Signature { name: "SOUNDEX", arguments: &[Text], required: 1, most: 1, result: T(SqlType::varchar(4)), nulls: Strict, class: Deterministic },
     Signature { name: "SPACE", arguments: &[Int], required: 1, most: 1, result: T(SqlType::varchar(8000)), nulls: Maybe, class: Deterministic },
-    Signature { name: "SQL_VARIANT_PROPERTY", arguments: &[Any, Unicode], required: 2, most: 2, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Deterministic },
+    Signature { name: "SQL_VARIANT_PROPERTY", arguments: &[Variant, Unicode], required: 2, most: 2, result: T(SqlType::SqlVariant), nulls: Maybe, class: Deterministic },
     Signature { name: "SQRT", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
     Signature { name: "SQUARE", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
     Signature { name: "STATS_DATE", arguments: &[Int, Int], required: 2, most: 2, result: T(SqlType::DateTime), nulls: Maybe, class: Stable },
