@@ -53,6 +53,7 @@ pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
 pub use locked_scan::{LockedRows, LockingScan};
 pub use look::{Look, TreeHandle};
 pub use mini::{Handle, Mini, UnitSpec};
+pub use read_ahead::group::ScanGroup;
 pub use recovery::RecoveryListener;
 pub use row_block::{PlainRows, RowBlock};
 pub use scan::Scan;

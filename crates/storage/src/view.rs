@@ -9,6 +9,7 @@ use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{LargeRef, TreeId, TxnId};
 use crate::page::{Entry, Slotted, header};
+use crate::read_ahead::group::ScanGroup;
 use crate::row_block::RowBlock;
 use crate::scan::Scan;
 use crate::spec::{KeyRange, ScanDirection};
@@ -65,12 +66,39 @@ impl ReadView {
     /// Up to `parts - 1` keys, rising, that divide a tree into parts of about the same size; fewer of a small tree.
     pub fn dividing_keys(&self, tree: TreeId, parts: usize) -> Result<Vec<Vec<u8>>, StorageError> {
         let info = self.database.tree(tree, self.visibility.own())?;
-        self.database.system_tree(&info).dividing_keys(parts)
+        self.database.system_tree(&info).dividing_keys(parts, 1)
+    }
+
+    /// The same, of parts that have about `leaves_min` leaves at least.
+    pub fn dividing_keys_of_leaves(&self, tree: TreeId, parts: usize, leaves_min: usize) -> Result<Vec<Vec<u8>>, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        self.database.system_tree(&info).dividing_keys(parts, leaves_min)
+    }
+
+    /// What scans of parts of these ranges of a tree share.
+    pub fn scan_group(&self, tree: TreeId, ranges: &[KeyRange]) -> Result<Arc<ScanGroup>, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        let nodes = self.database.system_tree(&info);
+        let leaves = ranges.iter().map(|range| nodes.leaves_between(range)).sum::<Result<usize, _>>()?;
+        Ok(Arc::new(ScanGroup::reading(leaves, self.database.store.pool())))
+    }
+
+    /// Leaves that scans taking turns should have asked for ahead, so that the disk does not stand still.
+    pub fn leaves_ahead(&self) -> usize {
+        crate::read_ahead::leaves_ahead(&self.database.store)
     }
 
     /// Reads a large part whole.
     pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
         crate::large::read(&self.database.store, at)
+    }
+}
+
+impl Database {
+    /// About how many rows a tree has, committed or not, from a few of its pages.
+    pub fn rows_about(&self, tree: TreeId) -> Result<u64, StorageError> {
+        let info = self.tree(tree, 0)?;
+        self.system_tree(&info).rows_about()
     }
 }
 

@@ -39,9 +39,11 @@ use thawdb_storage::page_reads::{count_for_me, page_reads};
 use thawdb_types::SqlError;
 use thawdb_types::error::message;
 
-/// Parts for each worker of one round: so many that all end at about the same time, so few that reading ahead hardly ever
-/// begins anew.
-const PARTS_PER_WORKER: usize = 8;
+/// Parts for each worker of one round: so many that all end at about the same time, and that what is read is not in memory
+/// long before it is used.
+const PARTS_PER_WORKER: usize = 64;
+/// Leaves of a part at least: 2 MiB, as much as a disk is asked for at once.
+const PART_LEAVES_MIN: usize = 256;
 /// Parts for each worker where they are worked on in rounds.
 const PARTS_PER_WORKER_IN_ROUNDS: usize = 32;
 /// Finer division of a tree of which ranges are read only.
@@ -134,9 +136,9 @@ impl<'p> Gather<'p> {
             [] => (vec![Span::everything()], 1),
             ranges => (spans(ranges, layout.own_key(), cx)?, RANGE_FACTOR),
         };
-        let each = if self.is_one_round() { PARTS_PER_WORKER } else { PARTS_PER_WORKER_IN_ROUNDS };
+        let (each, leaves_min) = if self.is_one_round() { (PARTS_PER_WORKER, PART_LEAVES_MIN) } else { (PARTS_PER_WORKER_IN_ROUNDS, 1) };
         let tree = self.scan.table.indexes[self.scan.index].tree;
-        let keys = view.dividing_keys(tree, workers * each * factor);
+        let keys = view.dividing_keys_of_leaves(tree, workers * each * factor, leaves_min);
         let mut keys = keys.map_err(|error| cx.host.storage_error(self.scan.table.database, error))?;
         if let GatherOrder::Parts(columns @ 1..) = self.order {
             keys = cut(keys, &layout.own_key()[..columns]);
@@ -152,7 +154,11 @@ impl<'p> Gather<'p> {
         take: &mut dyn FnMut(usize, Batch, &mut Cx<'p, '_>) -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
         let end = (division.next + division.round).min(division.parts.len());
-        let supply = Arc::new(PartSupply::new(division.parts.clone(), division.next, end));
+        let mut supply = PartSupply::new(division.parts.clone(), division.next, end);
+        if !self.scan.backward {
+            supply = supply.reading_ahead(&division.view, self.scan.table.indexes[self.scan.index].tree);
+        }
+        let supply = Arc::new(supply);
         let workers = division.workers.take().or_else(|| division.budget.take(division.degree));
         // One at the least: the session's own thread waits meanwhile.
         let count = workers.as_ref().map_or(1, Workers::count).min(end - division.next);
@@ -264,9 +270,10 @@ impl<'p> Work<'_, 'p> {
             cx.state.worker_scan = Some(WorkerScan { view: self.view.clone(), source });
             return send_rows(&mut operator, 0, sender, cx);
         }
-        while let Some((part, span)) = self.supply.take() {
-            cx.state.worker_scan = Some(WorkerScan { view: self.view.clone(), source: PartSource::One(span) });
-            send_rows(&mut operator, part, sender, cx)?;
+        while let Some(part) = self.supply.take() {
+            let number = part.number;
+            cx.state.worker_scan = Some(WorkerScan { view: self.view.clone(), source: PartSource::One(part) });
+            send_rows(&mut operator, number, sender, cx)?;
         }
         Ok(())
     }

@@ -16,6 +16,7 @@
 //!
 //! Locks: `READ_AHEAD` (5) guards the phase; nothing is called under it. Failure: a failed read leaves no page sound.
 
+use super::group::ScanGroup;
 use crate::ids::{Lsn, PageId};
 use crate::page::checksum::{self, Content};
 use crate::page::{PAGE_BYTES, PageBytes, header, verify};
@@ -23,7 +24,6 @@ use crate::pool::{AccessHint, Loaded, Pool, PoolFile};
 use crate::store::suspect::Written;
 use observe::sync::{Condvar, LockClass, Mutex};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use thawdb_device::{AlignedBuf, BlockFile, ReadRequest};
 use thawdb_observe as observe;
 
@@ -65,8 +65,8 @@ pub(super) struct Job {
     pub(super) pool: Arc<Pool>,
     pub(super) pool_file: Arc<PoolFile>,
     pub(super) written: Arc<Written>,
-    /// Pages that the scan has let in so far; `None` where all are to be let in.
-    pub(super) admitted: Option<Arc<AtomicUsize>>,
+    /// The scan's group, which counts the pages let in; `None` where all are to be let in.
+    pub(super) group: Option<Arc<ScanGroup>>,
     pub(super) wanted: Vec<Wanted>,
     pub(super) runs: Vec<Run>,
 }
@@ -173,13 +173,11 @@ impl Job {
 
     /// Lets sound pages into the pool as far as that takes no frame from others.
     fn let_in(&mut self) {
-        // Relaxed, as below: an aim, not a bound.
-        let before = self.admitted.as_ref().map(|admitted| admitted.load(Ordering::Relaxed));
-        if before.is_some_and(|before| !has_room_for(&self.pool, self.wanted.len(), before)) {
+        if self.group.as_ref().is_some_and(|group| !group.has_room_for(self.wanted.len(), &self.pool)) {
             return;
         }
         // Nodes are come back to; leaves of a scan are not.
-        let hint = if self.admitted.is_none() { AccessHint::Keep } else { AccessHint::Once };
+        let hint = if self.group.is_none() { AccessHint::Keep } else { AccessHint::Once };
         let mut admitted = 0;
         for wanted in self.wanted.iter().filter(|wanted| wanted.sound) {
             let Some(bytes) = self.runs.iter().find_map(|run| run.page(wanted.page)) else { continue };
@@ -188,8 +186,8 @@ impl Job {
             loading.install(Loaded::Clean, hint, false);
             admitted += 1;
         }
-        if let Some(all) = &self.admitted {
-            all.fetch_add(admitted, Ordering::Relaxed);
+        if let Some(group) = &self.group {
+            group.admitted(admitted);
         }
     }
 }
@@ -200,11 +198,4 @@ fn is_sound(id: PageId, bytes: &PageBytes, lsn_min: Lsn) -> bool {
         // Older than what was written: the pool repairs it.
         && header::lsn(bytes) >= lsn_min
         && verify::first_violation(bytes, id).is_none()
-}
-
-/// Whether `pages` more of a scan's pages may go into the pool, after `admitted` already went: there are free frames, or
-/// the scan has not had a quarter of the pool yet.
-fn has_room_for(pool: &Pool, pages: usize, admitted: usize) -> bool {
-    let frames = pool.frame_count();
-    admitted + pages <= frames / 4 || pool.free_count() > pages + frames / 64
 }

@@ -1,7 +1,10 @@
 //! Scans of a tree four times the pool, which read ahead beside it, while the tree changes under them.
 
 use crate::world::World;
-use thawdb_storage::{KeyRange, ReadView, Row, RowBlock, ScanDirection, TreeId};
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+use thawdb_storage::{KeyRange, ReadView, Row, RowBlock, Scan, ScanDirection, ScanGroup, TreeId};
 
 const ROWS: u64 = 20_000;
 /// The smallest pool, 2 MiB: rows of 400 bytes make the tree four times as large.
@@ -92,5 +95,73 @@ fn changes_ahead_of_the_scan_are_not_seen_and_not_lost() {
     assert!(inserted > 50 && deleted > 50, "{inserted} {deleted}");
     assert_eq!(count(&view, tree), ROWS);
     assert_eq!(count(&world.database.read_view(None), tree), ROWS + inserted - deleted);
+    assert!(world.database.check().unwrap().is_empty());
+}
+
+/// The scans of all parts of the tree, `begun` of them asked for before the turn of the one in use.
+fn check_parts(view: &ReadView, tree: TreeId, begun: usize, mut between: impl FnMut(u64)) {
+    let keys = view.dividing_keys_of_leaves(tree, 24, 8).unwrap();
+    assert!(keys.len() > 8 && keys.is_sorted(), "{} keys divide the tree", keys.len());
+    let starts = std::iter::once(Bound::Unbounded).chain(keys.iter().cloned().map(Bound::Included));
+    let ends = keys.iter().cloned().map(Bound::Excluded).chain([Bound::Unbounded]);
+    let mut ranges = starts.zip(ends).map(|(start, end)| KeyRange { start, end });
+    let (group, mut waiting): (Arc<ScanGroup>, VecDeque<Scan>) = Default::default();
+    let (mut block, mut n, mut served_ahead) = (RowBlock::default(), 0_u64, 0);
+    loop {
+        while waiting.len() <= begun
+            && let Some(range) = ranges.next()
+        {
+            let mut scan = view.scan(tree, range, ScanDirection::Forward).unwrap();
+            scan.begin(&group).unwrap();
+            waiting.push_back(scan);
+        }
+        let Some(mut scan) = waiting.pop_front() else { break };
+        served_ahead += scan.leaves_ahead();
+        while scan.next_into(&mut block).unwrap() {
+            block.spell_keys();
+            for index in 0..block.len() {
+                assert_eq!(block.key(index), (n * 2).to_be_bytes());
+                assert!(block.value(index) == value(n, 1), "row {n}");
+                n += 1;
+            }
+            between(n);
+        }
+    }
+    assert_eq!(n, ROWS);
+    assert!(served_ahead > 100, "{served_ahead} leaves were asked for before their scan's turn");
+}
+
+#[test]
+fn parts_begun_before_their_turn_hold_every_row_once() {
+    let mut world = World::with_memory("ahead_parts", MEMORY_BYTES);
+    let tree = filled(&world);
+    world.reopen();
+    let view = world.database.read_view(None);
+    for begun in [0, 1, 6] {
+        check_parts(&view, tree, begun, |_| ());
+    }
+    assert!(world.database.check().unwrap().is_empty());
+}
+
+/// The first leaf of a part that was begun is found by the node above it: also where rows came into that leaf, or divided it,
+/// after it was read.
+#[test]
+fn parts_begun_before_a_change_show_what_their_view_sees() {
+    let world = World::with_memory("ahead_parts_changes", MEMORY_BYTES);
+    let tree = filled(&world);
+    let view = world.database.read_view(None);
+    let mut inserted = 0;
+    check_parts(&view, tree, 4, |n| {
+        // Around where the next parts begin, and in the middle of this one.
+        let mut txn = world.database.begin();
+        for at in (n + 100..n + 3_500).step_by(97).filter(|at| *at < ROWS) {
+            inserted += u64::from(txn.insert(tree, &(at * 2 + 1).to_be_bytes(), Row::inline(&value(at, 3))).is_ok());
+            let key = (at * 2).to_be_bytes();
+            txn.update(tree, &key, Row::inline(&value(at, 2))).unwrap();
+        }
+        txn.commit().unwrap();
+    });
+    assert!(inserted > 150, "{inserted}");
+    assert_eq!(count(&world.database.read_view(None), tree), ROWS + inserted);
     assert!(world.database.check().unwrap().is_empty());
 }
