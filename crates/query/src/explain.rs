@@ -409,7 +409,7 @@ impl Explainer<'_> {
                 let name = if *attempt { "TRY_CONVERT" } else { "CONVERT_IMPLICIT" };
                 format!("{name}({},{},{style})", expr.sql_type.name(), one(operand))
             }
-            K::Function { name, arguments } => {
+            K::Function { name, arguments, .. } => {
                 let shown = arguments.iter().map(one).collect::<Vec<_>>().join(",");
                 format!("{}({shown})", name.to_ascii_lowercase())
             }

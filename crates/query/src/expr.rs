@@ -3,6 +3,7 @@
 //! Made by `bind`, rewritten by `optimize`, evaluated by `exec` a batch at a time. A column is a position in the
 //! operator's input; [`Expr::Outer`] is a column of an enclosing query's current row (correlated Apply).
 
+use crate::functions::call::Calling;
 use crate::phys::Node;
 use std::sync::Arc;
 use thawdb_types::{Scalar, SqlType};
@@ -83,6 +84,7 @@ pub enum ExprKind {
     /// A scalar function of `crate::functions`, by its stable name in upper case.
     Function {
         name: &'static str,
+        calling: Calling,
         arguments: Vec<Expr>,
     },
     /// Scalar subquery that stayed a subquery: NULL for no row, 512 for more than one.

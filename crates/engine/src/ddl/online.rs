@@ -297,7 +297,14 @@ fn run_chunks(
 /// The build as it was kept since it was paused, or begun anew.
 fn take_up(open: &OpenDatabase, definition: &TableDef, job: &IndexJob, options: OnlineOptions) -> Result<Box<OnlineBuild>, BuildError> {
     match open.jobs.take_kept(job.table).filter(|kept| kept.is_of(&open.storage, definition, job)) {
-        Some(mut kept) => kept.go_on(options).map(|()| kept),
+        Some(mut kept) => match kept.go_on(options) {
+            Ok(()) => Ok(kept),
+            Err(error) => {
+                // It has not begun to go on: whoever takes it up next finds it as it was.
+                open.jobs.keep(job.table, kept);
+                Err(error)
+            }
+        },
         None => OnlineBuild::begin(&open.storage, definition, job, options).map(Box::new),
     }
 }

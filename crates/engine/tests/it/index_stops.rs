@@ -290,6 +290,19 @@ fn shutdowns_pause_and_the_next_start_goes_on() {
     is_right(&mut a);
 }
 
+/// As a server does that is told to stop while its clients' statements run.
+#[test]
+fn an_instance_about_to_stop_pauses_what_would_keep_it() {
+    let (engine, _) = fresh_engine("stops-asked");
+    let mut a = engine.internal_session();
+    scattered(&mut a, 15);
+    let stops = stopped_by(&engine, 5, "Msg 1219", |_, _| engine.pause_index_operations());
+    assert!(stops >= 5);
+    is_right(&mut a);
+    engine.pause_index_operations();
+    assert_eq!(value(&mut a, "SELECT 1"), "1");
+}
+
 #[test]
 fn a_full_file_pauses_until_it_may_grow() {
     let (engine, _) = fresh_engine("stops-1105");

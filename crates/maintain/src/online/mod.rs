@@ -8,7 +8,8 @@
 //! ```
 //! Runs lie in one tree of the user's database ([`runs`]). Its leaves are forced to the device and not logged, so sorting
 //! costs no log; leaves of the target are logged whole. As far as memory goes runs are kept there too, and their tree is
-//! read only by who takes the operation up again. Every chunk's transaction also writes the job's
+//! read only by who takes the operation up again; of an operation that nobody can take up, runs that memory keeps are written
+//! nowhere. Every chunk's transaction also writes the job's
 //! record, so that what is there and what the record says never differ; between chunks nothing is open, and nothing pins
 //! the log.
 //!
@@ -403,6 +404,7 @@ impl OnlineBuild {
 
     /// Writes a chunk to its tree and sends it on its way.
     fn send(&mut self, chunk: Chunk) -> Result<(), BuildError> {
+        let Some(chunk) = self.keep_run(chunk) else { return Ok(()) };
         let mut txn = self.begin_chunk();
         // The flush of the next chunk makes the commit durable; `settle` does for the last.
         txn.set_delayed_durability(true);
@@ -414,7 +416,8 @@ impl OnlineBuild {
                 append.force_pages();
                 scan::append_run(&mut append, &mut txn, run, &blocks)?;
                 self.append = Some(append);
-                self.cache.keep(run, blocks);
+                // Without room it is read from the tree.
+                let _ = self.cache.keep(run, blocks);
             }
             Entries::Merged(count) => {
                 let mut append = self.append_in(&mut txn, self.job.index.tree)?;
@@ -426,6 +429,21 @@ impl OnlineBuild {
         }
         self.flight = Some(Flight { txn, progress, rows });
         Ok(())
+    }
+
+    /// A run of a build that no failure outlives need be nowhere but in memory: it is done then. Gives back what is to be written.
+    fn keep_run(&mut self, chunk: Chunk) -> Option<Chunk> {
+        let Chunk { entries: Entries::Run(run, blocks), progress } = chunk else { return Some(chunk) };
+        if self.job.resumable {
+            return Some(Chunk { entries: Entries::Run(run, blocks), progress });
+        }
+        match self.cache.keep(run, blocks) {
+            Ok(()) => {
+                self.job.progress = progress;
+                None
+            }
+            Err(blocks) => Some(Chunk { entries: Entries::Run(run, blocks), progress }),
+        }
     }
 
     /// The append to the phase's tree, which goes on within `txn`.

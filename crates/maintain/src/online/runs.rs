@@ -4,8 +4,8 @@
 //! key of a block   run u32 | first sixteen bytes of its first entry | number in the run u32
 //! its row          rows as thawdb_storage::sort::RunBlock encodes them, a leaf each
 //! ```
-//! Invariants: 1. what is in memory of a run is what the tree has of it (`RunCache::keep` takes the blocks that were
-//! appended); runs whose chunk did not commit are forgotten with it (`forget_from`). 2. Memory for blocks stays within
+//! Invariants: 1. what is in memory of a run is what the tree has of it, if it is there too (`RunCache::keep` takes the blocks
+//! that were appended, and of an operation that ends with its process those that need not be); runs whose chunk did not commit are forgotten with it (`forget_from`). 2. Memory for blocks stays within
 //! [`RunCache::new`]'s bound and is the account's: further runs are read from the tree. 3. A reader gives out what lies behind a key without
 //! reading what lies before the block it is in (`TreeReader::open`). 4. A reader at rest holds no view (`Reader::rest`).
 //!
@@ -66,13 +66,15 @@ impl RunCache {
         self.bytes
     }
 
-    /// Keeps a run's blocks if there is room.
-    pub(super) fn keep(&mut self, run: u32, blocks: Vec<RunBlock>) {
+    /// Keeps a run's blocks, or gives them back if there is no room.
+    pub(super) fn keep(&mut self, run: u32, blocks: Vec<RunBlock>) -> Result<(), Vec<RunBlock>> {
         let bytes: usize = blocks.iter().map(RunBlock::memory_bytes).sum();
-        if self.bytes + bytes <= self.bytes_max && self.take_memory(self.bytes + bytes) {
-            self.bytes += bytes;
-            self.runs.push((run, blocks.into()));
+        if self.bytes + bytes > self.bytes_max || !self.take_memory(self.bytes + bytes) {
+            return Err(blocks);
         }
+        self.bytes += bytes;
+        self.runs.push((run, blocks.into()));
+        Ok(())
     }
 
     /// Has the account know of `bytes`; false if it cannot give them.

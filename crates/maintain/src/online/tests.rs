@@ -3,6 +3,7 @@
 use super::*;
 use crate::check::check_table;
 use crate::index_build::tests::{Place, index, rows, table};
+use std::collections::BTreeSet;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, IndexDef, TreeLayout};
 use thawdb_device::sim::{CrashPoint, SimOptions, Simulation};
 use thawdb_storage::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, Storage, StorageConfig, TreeSpec};
@@ -136,6 +137,16 @@ impl Machine {
         let database = storage.open_database("/data".as_ref()).unwrap();
         self.catalog = DatabaseCatalog::load(&database.read_view(None), DatabaseId(5)).unwrap();
         self.database = Some(database);
+    }
+
+    /// Every key of a tree.
+    fn keys(&self, tree: TreeId) -> Vec<Vec<u8>> {
+        let mut scan = self.database().read_view(None).scan(tree, KeyRange::ALL, ScanDirection::Forward).unwrap();
+        let mut keys = Vec::new();
+        while let Some(block) = scan.next_block().unwrap() {
+            keys.extend((0..block.len()).map(|at| block.whole_key(at)));
+        }
+        keys
     }
 
     /// Publishes the index.
@@ -376,6 +387,42 @@ fn long_chunks_and_a_bounded_memory_give_the_same_index() {
         assert!(build.progress().run_count >= 3);
         machine.finish(&mut build).unwrap();
         machine.check(12_000);
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Written {
+    None,
+    Some,
+    All,
+}
+
+/// Runs that memory keeps are written only where somebody may take the operation up; what memory has no room for always is.
+#[test]
+fn runs_that_nobody_will_take_up_are_written_as_far_as_memory_lacks() {
+    for (resumable, memory_bytes_max, written) in
+        [(true, 64 << 20, Written::All), (false, 64 << 20, Written::None), (false, 40_000, Written::Some), (false, 0, Written::All)]
+    {
+        let mut machine = Machine::new(18, 6_000, index(2, &[(2, true)], &[1], false), (8 * MIB, MIB));
+        let options = OnlineOptions { memory_bytes_max, ..small() };
+        let job = IndexJob { resumable, ..machine.job() };
+        let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &job, options).unwrap();
+        while !build.progress().merging {
+            assert_eq!(build.step(0).unwrap(), Step::More);
+        }
+        build.settle().unwrap();
+        let run_count = build.progress().run_count;
+        assert!(run_count >= 20, "{run_count} runs");
+        let in_tree: BTreeSet<[u8; 4]> = machine.keys(job.runs).iter().map(|key| *key.first_chunk().unwrap()).collect();
+        let found = match in_tree.len() {
+            0 => Written::None,
+            all if all == run_count as usize => Written::All,
+            _ => Written::Some,
+        };
+        assert_eq!(found, written, "{} of {run_count}, resumable {resumable}, {memory_bytes_max} bytes", in_tree.len());
+        while build.step(0).unwrap() == Step::More {}
+        machine.finish(&mut build).unwrap();
+        machine.check(6_000);
     }
 }
 

@@ -4,14 +4,14 @@
 use crate::eval::{arithmetic, convert, subquery};
 use crate::exec::cx::Cx;
 use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::functions::USER_FUNCTION;
-use crate::functions::call::Call;
+use crate::functions::call::{Call, Calling, Way};
 use arrow_array::ArrayRef;
 use std::cmp::Ordering;
 use thawdb_catalog::{DatabaseId, ObjectId};
 use thawdb_types::arithmetic::negate;
 use thawdb_types::collation::like;
 use thawdb_types::compare::{compare, compare_sql};
+use thawdb_types::error::message;
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, scalar_at};
 
 /// A row: of a batch, or its values as they are.
@@ -94,8 +94,7 @@ pub(crate) fn eval_row<'p>(expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>)
         ExprKind::Convert { operand, style, attempt } => {
             convert::scalar(eval_row(operand, row, cx)?, &operand.sql_type, &expr.sql_type, *style, *attempt)
         }
-        ExprKind::Function { name: USER_FUNCTION, arguments } => call_user_function(arguments, row, cx),
-        ExprKind::Function { name, arguments } => call(name, arguments, expr, row, cx),
+        ExprKind::Function { name, calling, arguments } => call(name, *calling, arguments, expr, row, cx),
         ExprKind::Subquery { plan, kind } => subquery::eval(plan, kind, row, cx),
     }
 }
@@ -192,38 +191,41 @@ pub(super) fn concat(left: Scalar, right: Scalar, sql_type: &SqlType) -> Result<
     }
 }
 
-fn call<'p>(name: &'static str, arguments: &'p [Expr], expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Scalar, SqlError> {
-    if let Some(value) = lazy_call(name, arguments, row, cx)? {
-        return Ok(value);
-    }
-    // Few functions take more than four arguments: those that do may allocate.
-    let mut values = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        values.push(eval_row(argument, row, cx)?);
-    }
-    Call { name, values: &values, arguments, result: &expr.sql_type, session: cx.host.session() }.evaluate()
-}
-
-/// Functions whose later arguments are only evaluated when they are asked for.
-fn lazy_call<'p>(name: &str, arguments: &'p [Expr], row: RowRef<'_>, cx: &mut Cx<'p, '_>) -> Result<Option<Scalar>, SqlError> {
-    match name {
-        "ISNULL" | "COALESCE" => {
+fn call<'p>(
+    name: &'static str,
+    calling: Calling,
+    arguments: &'p [Expr],
+    expr: &'p Expr,
+    row: RowRef<'_>,
+    cx: &mut Cx<'p, '_>,
+) -> Result<Scalar, SqlError> {
+    match calling.0 {
+        Way::User => call_user_function(arguments, row, cx),
+        Way::FirstValue => {
             for argument in arguments {
                 let value = eval_row(argument, row, cx)?;
                 if !value.is_null() {
-                    return Ok(Some(value));
+                    return Ok(value);
                 }
             }
-            Ok(Some(Scalar::Null))
+            Ok(Scalar::Null)
         }
-        "IIF" => {
+        Way::If => {
             let taken = if eval_row(&arguments[0], row, cx)? == Scalar::Bit(true) { 1 } else { 2 };
-            eval_row(&arguments[taken], row, cx).map(Some)
+            eval_row(&arguments[taken], row, cx)
         }
-        "CHOOSE" => {
+        Way::Choose => {
             let index = eval_row(&arguments[0], row, cx)?.as_i64().and_then(|i| usize::try_from(i).ok()).filter(|i| *i > 0);
-            index.and_then(|i| arguments.get(i)).map_or(Ok(Some(Scalar::Null)), |e| eval_row(e, row, cx).map(Some))
+            index.and_then(|i| arguments.get(i)).map_or(Ok(Scalar::Null), |e| eval_row(e, row, cx))
         }
-        _ => Ok(None),
+        Way::Plain(evaluator) => {
+            // Few functions take more than four arguments: those that do may allocate.
+            let mut values = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                values.push(eval_row(argument, row, cx)?);
+            }
+            evaluator(&Call { name, values: &values, arguments, result: &expr.sql_type, session: cx.host.session() })
+        }
+        Way::Unknown => Err(message(195, &[&name, &"function name"])),
     }
 }

@@ -1,10 +1,10 @@
-//! One call of a scalar function: its values, its types, and who asks.
+//! One call of a scalar function: its values, its types, and who asks; and how it is called, found once for a plan.
 
 use crate::context::SessionInfo;
 use crate::expr::Expr;
-use crate::functions::eval;
-use thawdb_types::error::message;
-use thawdb_types::{Collation, Scalar, SqlError, SqlType};
+use crate::functions::USER_FUNCTION;
+use crate::functions::eval::{self, Evaluator};
+use thawdb_types::{Collation, Scalar, SqlType};
 
 /// A call with its arguments evaluated.
 pub(crate) struct Call<'a> {
@@ -15,15 +15,41 @@ pub(crate) struct Call<'a> {
     pub(crate) session: &'a dyn SessionInfo,
 }
 
-impl<'a> Call<'a> {
-    /// The function's value.
-    pub(crate) fn evaluate(&self) -> Result<Scalar, SqlError> {
-        match eval::find(self.name) {
-            Some(evaluator) => evaluator(self),
-            None => Err(message(195, &[&self.name, &"function name"])),
-        }
-    }
+/// How a function is called, found by its name when a plan is made: looking for it at every row cost more than most functions do.
+#[derive(Debug, Clone, Copy)]
+pub struct Calling(pub(crate) Way);
 
+/// Which arguments are evaluated, and what becomes of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Way {
+    /// All of them, by the host: a function that users wrote.
+    User,
+    /// One after another until one is not NULL: ISNULL, COALESCE.
+    FirstValue,
+    /// The condition and then one of two: IIF.
+    If,
+    /// The index and then the one it names: CHOOSE.
+    Choose,
+    /// All of them.
+    Plain(Evaluator),
+    /// No function: 195.
+    Unknown,
+}
+
+impl Calling {
+    /// Of the function with this stable name.
+    pub fn of(name: &str) -> Self {
+        Self(match name {
+            USER_FUNCTION => Way::User,
+            "ISNULL" | "COALESCE" => Way::FirstValue,
+            "IIF" => Way::If,
+            "CHOOSE" => Way::Choose,
+            _ => eval::find(name).map_or(Way::Unknown, Way::Plain),
+        })
+    }
+}
+
+impl<'a> Call<'a> {
     /// Argument `at`; NULL if it was left out.
     pub(crate) fn value(&self, at: usize) -> &'a Scalar {
         self.values.get(at).unwrap_or(&Scalar::Null)

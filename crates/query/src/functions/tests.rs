@@ -2,6 +2,7 @@
 
 use crate::exec::eval_scalar;
 use crate::expr::{Expr, ExprKind};
+use crate::functions::call::Calling;
 use crate::testing::{TestHost, expr, literal};
 use thawdb_types::convert::ConvertOptions;
 use thawdb_types::{Scalar, SqlType};
@@ -33,7 +34,7 @@ fn decimal(unscaled: i128, precision: u8, scale: u8) -> Expr {
 }
 
 fn call(host: &mut TestHost, name: &'static str, arguments: Vec<Expr>, sql_type: SqlType) -> Result<Scalar, i32> {
-    eval_scalar(&expr(ExprKind::Function { name, arguments }, sql_type), host).map_err(|e| e.number)
+    eval_scalar(&expr(ExprKind::Function { name, calling: Calling::of(name), arguments }, sql_type), host).map_err(|e| e.number)
 }
 
 #[test]

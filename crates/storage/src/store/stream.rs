@@ -26,6 +26,7 @@ use crate::ids::{Lsn, PageId, TxnId};
 use crate::log::format::RECORD_HEADER_BYTES;
 use crate::log::{Log, ScanStart, Use};
 use crate::page::{Format, PAGE_BYTES, PageBytes, PageOp, PageType, checksum, header};
+use crate::pool::{AccessHint, Loaded};
 use crate::record;
 use observe::sync::{Condvar, LockClass, Mutex};
 use std::ops::Range;
@@ -35,8 +36,9 @@ use thawdb_observe as observe;
 
 static NEW_PAGES: LockClass = LockClass::new("NEW_PAGES", 5);
 
-/// A batch of fewer pages is written by the caller: waking a thread costs more than it saves.
-const ALONG_PAGES_MIN: usize = 32;
+/// A batch of fewer pages is written by the caller: waking a thread costs more than it saves, even where the log has to be
+/// synced first.
+const ALONG_PAGES_MIN: usize = 8;
 
 type Done = (AlignedBuf, Result<(), StorageError>);
 
@@ -176,7 +178,21 @@ impl Store {
             // Whoever followed an old reference here meanwhile has brought the old bytes into the pool.
             self.pool.discard(&self.file(id.file)?.pool_file, id.page);
         }
+        if let Some((last, at)) = batch.ids.last().zip(batch.ids.len().checked_sub(1)) {
+            self.let_in(*last, buffer[at * PAGE_BYTES..].first_chunk().expect("a place for each page"))?;
+        }
         Ok(buffer)
+    }
+
+    /// Has the pool have a page as it is on the device: what comes next hangs behind the last page of a batch, and would read it
+    /// back for that.
+    fn let_in(&self, page: PageId, bytes: &PageBytes) -> Result<(), StorageError> {
+        let pool_file = &self.file(page.file)?.pool_file;
+        if let Some(mut loading) = self.pool.begin_load(pool_file, page.page)? {
+            *loading.bytes() = *bytes;
+            loading.install(Loaded::Clean, AccessHint::Once, false);
+        }
+        Ok(())
     }
 
     /// Logs and writes pages that follow each other from `first` on; they are durable by the log once it is flushed.

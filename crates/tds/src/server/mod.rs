@@ -166,6 +166,7 @@ impl Server {
             drop(listener);
             // Relaxed: workers look for it at every wait.
             shared.crowd.stopping.store(true, Ordering::Relaxed);
+            shared.engine.pause_index_operations();
             let _all_gone = places.acquire_many(everybody).await;
         });
         Ok(())

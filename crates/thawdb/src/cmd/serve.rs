@@ -6,7 +6,7 @@
 //!
 //! Invariants: V1 an empty folder without a password is refused before anything is made in it. V2 the line with
 //! "ready" is printed once the port accepts connections, and nothing else goes to standard output. V3 a signal lets
-//! running requests end and closes the databases; a second one does not wait, which is a crash, and safe as one.
+//! running requests end, resumable index operations by a pause, and closes the databases; a second one does not wait, which is a crash, and safe as one.
 
 use crate::args::ServeArguments;
 use crate::cmd::{Failure, password};

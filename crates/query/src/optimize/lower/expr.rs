@@ -3,6 +3,7 @@
 use super::{Lowerer, Want};
 use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind as B, BoundSubquery, BoundWindow, ColumnRef};
 use crate::expr::{Aggregate, Expr, ExprKind as K, SubqueryKind};
+use crate::functions::call::Calling;
 use crate::optimize::plan_bug;
 use crate::phys::{SortKey, WindowFunction};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub(super) fn lower_expr(low: &mut Lowerer<'_, '_>, expr: &BoundExpr, input: &[C
         B::Global(name) => K::Global(name.clone()),
         B::And(terms) => K::And(list(terms)?),
         B::Or(terms) => K::Or(list(terms)?),
-        B::Function { name, arguments } => K::Function { name, arguments: list(arguments)? },
+        B::Function { name, arguments } => K::Function { name, calling: Calling::of(name), arguments: list(arguments)? },
         B::InList { operand, list: items, negated } => {
             let list = list(items)?;
             K::InList { operand: boxed(low, operand, input)?, list, negated: *negated }
