@@ -165,8 +165,8 @@ pub trait ForeignFile: Send {
 
 /// A place with files.
 pub trait Device: Send + Sync {
-    /// Opens a file, exclusively within this and other processes (else `Busy`) unless `ReadOnly`, which neither
-    /// takes nor asks for the lock.
+    /// Opens a file, exclusively within this and other processes (else `Busy`, on a real device after three seconds, which what
+    /// a killed process had in flight may take) unless `ReadOnly`, which neither takes nor asks for the lock.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn BlockFile>, DeviceError>;
     /// Removes a file, durably.
     fn remove(&self, path: &Path) -> Result<(), DeviceError>;

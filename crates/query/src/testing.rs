@@ -33,6 +33,8 @@ pub(crate) struct TestHost {
     /// Of the last plan: threads beside its own, and pages looked at.
     pub(crate) workers: usize,
     pub(crate) logical_reads: u64,
+    /// Rows that the scans of the last plan handed on.
+    pub(crate) rows_read: u64,
     pub(crate) budget: Arc<WorkerBudget>,
     /// Looks at whether the statement is cancelled that find it is not; none ever does below zero.
     pub(crate) looks_left: AtomicI64,
@@ -70,6 +72,7 @@ impl TestHost {
             memory_bytes_peak: 0,
             workers: 0,
             logical_reads: 0,
+            rows_read: 0,
             budget: WorkerBudget::new(4),
             looks_left: AtomicI64::new(-1),
             folder,
@@ -107,6 +110,7 @@ impl TestHost {
         }
         (self.spilled_bytes, self.memory_bytes_peak) = execution.spilled_and_peak_bytes();
         self.workers = execution.workers();
+        self.rows_read = execution.reads().map_or(0, |reads| reads.tables().iter().map(|table| table.rows).sum());
         self.logical_reads = execution.reads().map_or(0, |reads| reads.tables().iter().map(|table| table.pages.logical).sum());
         Ok((rows, execution.rows_affected()))
     }

@@ -128,6 +128,26 @@ fn no_room_is_reported_by_the_change_of_length_which_changes_nothing() {
     });
 }
 
+/// As the files of a killed process are, once the kernel has carried out what was in flight.
+#[test]
+fn a_file_that_is_let_go_meanwhile_is_opened() {
+    for_each_way(|device, folder| {
+        let path = folder.join("a");
+        let held = create(device, &path, SECTOR);
+        let (opening, begins) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let opened = scope.spawn(move || {
+                opening.send(()).expect("somebody hears it");
+                device.open(&path, OpenMode::Existing).map(drop)
+            });
+            begins.recv().expect("it begins");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop(held);
+            opened.join().expect("no panic").expect("the lock is waited for");
+        });
+    });
+}
+
 #[test]
 fn a_file_is_open_once_but_for_readers() {
     for_each_way(|device, folder| {

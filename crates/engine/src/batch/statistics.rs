@@ -58,7 +58,7 @@ impl Interpreter<'_, '_> {
 
     /// Tells what was read, if SET STATISTICS IO is on.
     pub(crate) fn tell_reads(&mut self) {
-        for TableReads { table, scans, pages } in std::mem::take(&mut self.session.statement_reads) {
+        for TableReads { table, scans, pages, .. } in std::mem::take(&mut self.session.statement_reads) {
             let (zero, name, scans): (&dyn Display, &dyn Display, &dyn Display) = (&0, &table.name, &scans);
             let counts: [&dyn Display; 12] =
                 [name, scans, &pages.logical, &pages.physical, zero, &pages.ahead, zero, &pages.large, zero, zero, zero, zero];

@@ -107,7 +107,7 @@ impl Engine {
             let catalog = database.catalog();
             for job in catalog.jobs.values().filter(|job| job.resumable) {
                 // One that rests needs nothing.
-                let _runs = database.jobs.ask_stop(job.table);
+                database.jobs.ask_stop(job.table);
             }
         }
     }

@@ -1,7 +1,10 @@
 //! The engine's doors: login, cancellation, remote calls, transactions of the client's manager.
 
-use crate::script::{fresh_engine, said};
-use thawdb_engine::{LoginRequest, Secret};
+use crate::asked::{is_done, value};
+use crate::script::{config, fresh_engine, said};
+use std::collections::BTreeMap;
+use std::path::Path;
+use thawdb_engine::{Engine, LoginRequest, Secret};
 
 fn request(user: &str, password: &str, database: &str) -> LoginRequest {
     LoginRequest { user: user.into(), password: Secret::new(password), database: database.into(), ..LoginRequest::default() }
@@ -78,4 +81,32 @@ fn what_was_committed_outlives_an_instance_that_just_stops() {
     said(&mut session, "USE shop");
     assert_eq!(said(&mut session, "SELECT v FROM t ORDER BY id"), ["[v int]", "1", "2", "done 2"]);
     assert_eq!(said(&mut session, "SELECT OBJECT_ID('never') AS id"), ["[id int]", "NULL", "done 1"]);
+}
+
+/// A copied database has the same stamp as the original, which is still there: its log is the one beside it.
+#[test]
+fn a_copied_master_has_its_own_log() {
+    let (engine, folder) = fresh_engine("original");
+    is_done(&mut engine.internal_session(), "CREATE LOGIN early WITH PASSWORD = 'Wonder-Land9'");
+    engine.close().expect("closes");
+    drop(engine);
+    let files = |folder: &Path| -> BTreeMap<String, Vec<u8>> {
+        let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+        entries.map(|entry| (entry.file_name().into_string().expect("a name"), std::fs::read(entry.path()).expect("a file"))).collect()
+    };
+    let (original, copy) = (files(&folder), folder.with_extension("copy"));
+    let _ = std::fs::remove_dir_all(&copy);
+    std::fs::create_dir(&copy).expect("a new folder");
+    original.iter().for_each(|(name, bytes)| std::fs::write(copy.join(name), bytes).expect("a copy"));
+    let engine = Engine::open(config(&copy)).expect("the copy opens");
+    is_done(&mut engine.internal_session(), "CREATE LOGIN late WITH PASSWORD = 'Wonder-Land9'");
+    engine.close().expect("closes");
+    drop(engine);
+    let after = files(&folder);
+    for name in ["master.mdf", "mastlog.ldf"] {
+        assert!(original[name] == after[name], "{name} of the original changed");
+    }
+    let engine = Engine::open(config(&copy)).expect("opens again");
+    let logins = "SELECT COUNT(*) FROM sys.sql_logins WHERE name IN ('early', 'late')";
+    assert_eq!(value(&mut engine.internal_session(), logins), "2");
 }

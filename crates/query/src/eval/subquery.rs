@@ -56,6 +56,7 @@ fn rows_of<'p>(plan: &'p Node, wanted: usize, row: RowRef<'_>, cx: &mut Cx<'p, '
     }
     let correlated = cx.subquery_at(index).correlated;
     let mut operator = cx.subquery_at(index).operator.take().unwrap_or_else(|| build(plan));
+    operator.row_goal(wanted as u64);
     let outer = OuterRow { columns: row.columns.iter().cloned().collect(), row: row.row };
     let rows = cx.with_outer(outer, |cx| {
         operator.open(cx)?;

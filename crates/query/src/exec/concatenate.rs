@@ -32,4 +32,8 @@ impl<'p> Operator<'p> for Concatenate<'p> {
         }
         Ok(None)
     }
+
+    fn row_goal(&mut self, rows: u64) {
+        self.inputs.iter_mut().for_each(|input| input.row_goal(rows));
+    }
 }

@@ -21,6 +21,8 @@ pub struct TableReads {
     pub scans: u64,
     /// Pages.
     pub pages: PageReads,
+    /// Rows that scans and seeks handed on.
+    pub rows: u64,
 }
 
 /// What a plan has read, table by table in the order they were first touched.
@@ -57,7 +59,7 @@ impl ReadAccount {
         self.settle();
         let known = self.tables.iter().position(|known| (known.table.database, known.table.id) == (table.database, table.id));
         let at = known.unwrap_or_else(|| {
-            self.tables.push(TableReads { table: table.clone(), scans: 0, pages: PageReads::default() });
+            self.tables.push(TableReads { table: table.clone(), scans: 0, pages: PageReads::default(), rows: 0 });
             self.tables.len() - 1
         });
         self.tables[at].scans += scans;
@@ -68,6 +70,12 @@ impl ReadAccount {
     pub(super) fn count_scans(&mut self, scans: u64) {
         if let Some(at) = self.current {
             self.tables[at].scans += scans;
+        }
+    }
+
+    fn count_rows(&mut self, rows: u64) {
+        if let Some(at) = self.current {
+            self.tables[at].rows += rows;
         }
     }
 
@@ -113,14 +121,30 @@ impl<'p, O: Operator<'p>> Operator<'p> for Counted<'p, O> {
     }
 
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
-        self.within(0, cx, |inner, cx| inner.next(cx))
+        self.within(0, cx, |inner, cx| {
+            let batch = inner.next(cx)?;
+            batch.iter().for_each(|batch| count_rows(batch, cx));
+            Ok(batch)
+        })
     }
 
     fn for_each(&mut self, cx: &mut Cx<'p, '_>, take: &mut TakeBatch<'_, 'p>) -> Result<(), SqlError> {
-        self.within(0, cx, |inner, cx| inner.for_each(cx, take))
+        self.within(0, cx, |inner, cx| {
+            inner.for_each(cx, &mut |batch, cx| {
+                count_rows(&batch, cx);
+                take(batch, cx)
+            })
+        })
     }
 
     fn row_goal(&mut self, rows: u64) {
         self.inner.row_goal(rows);
+    }
+}
+
+/// Counts what the table being read hands on.
+fn count_rows(batch: &Batch, cx: &mut Cx<'_, '_>) {
+    if let Some(account) = &mut cx.state.reads {
+        account.count_rows(batch.rows as u64);
     }
 }

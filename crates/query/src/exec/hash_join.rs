@@ -341,4 +341,8 @@ impl<'p> Operator<'p> for HashJoin<'p> {
         }
         Ok(None)
     }
+
+    fn row_goal(&mut self, rows: u64) {
+        self.left.row_goal(rows);
+    }
 }

@@ -48,6 +48,7 @@ mod point;
 mod point_update;
 mod project;
 mod recursive;
+mod running_window;
 mod seek;
 mod set_difference;
 mod side_writer;
@@ -103,7 +104,8 @@ pub trait Operator<'p> {
         }
         Ok(())
     }
-    /// Told before `open`: no more than so many rows will be asked for. What locks rows locks no more ahead.
+    /// Told before `open`: who asks hopes to have enough with so many rows. What reads ahead, locks or gathers rows does so
+    /// for no more at a time; what must have all of its input tells it nothing.
     fn row_goal(&mut self, rows: u64) {
         let _ = rows;
     }
@@ -277,6 +279,9 @@ pub(crate) fn build(node: &Node) -> BoxOperator<'_> {
             Box::new(instead::Instead::new(table, input, old_columns, new, output))
         }
         NodeKind::AssignVariables { input, assignments } => Box::new(assign::AssignVariables::new(build(input), assignments)),
+        NodeKind::Window { input, partition, order, functions } if running_window::is_running(functions) => {
+            Box::new(running_window::RunningWindow::new(input, partition, order, functions, &node.columns))
+        }
         NodeKind::Window { input, partition, order, functions } => {
             Box::new(window::Window::new(input, partition, order, functions, &node.columns))
         }

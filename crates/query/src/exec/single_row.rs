@@ -13,7 +13,9 @@ pub(super) struct SingleRow<'p> {
 
 impl<'p> SingleRow<'p> {
     pub(super) fn new(input: &'p Node) -> Self {
-        Self { input: build(input), columns: &input.columns, done: false }
+        let mut operator = build(input);
+        operator.row_goal(2);
+        Self { input: operator, columns: &input.columns, done: false }
     }
 }
 

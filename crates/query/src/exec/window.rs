@@ -5,14 +5,14 @@
 //! peers    a a b b a a a b b        within one: equal order keys
 //! frame    ROWS: by position;  RANGE: by peers (only UNBOUNDED and CURRENT ROW, as SQL Server has it)
 //! ```
-//! Where only row numbers and ranks are asked for, rows pass through with the counts so far ([`Ranks`]). Otherwise one
-//! partition is held in memory at a time, within the grant (701). Aggregates over a frame that begins at the partition's
-//! start run along; other frames are computed afresh for each row.
+//! One partition is held in memory at a time, within the grant (701); what needs none of it goes the way of
+//! [`super::running_window`]. Aggregates over a frame that begins at the partition's start run along; other frames are
+//! computed afresh for each row.
 
 use crate::aggregate::{Accumulator, GroupIds, accumulator};
 use crate::eval::eval_array;
 use crate::exec::batch::{BATCH_ROWS, Rows};
-use crate::exec::keys::encode_value;
+use crate::exec::running_window::keys_of;
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::{Aggregate, Expr};
 use crate::phys::{Frame, FrameBound, Node, OutputColumn, SortKey, WindowFunction};
@@ -38,32 +38,6 @@ pub(super) struct Window<'p> {
     ready: VecDeque<Batch>,
     ended: bool,
     held: usize,
-    /// Counts so far, where nothing else is asked for.
-    ranks: Option<Ranks>,
-}
-
-/// Where a row stands in its partition, as far as the rows before it tell.
-#[derive(Default)]
-struct Ranks {
-    partition: Vec<u8>,
-    order: Vec<u8>,
-    row_number: i64,
-    rank: i64,
-    dense_rank: i64,
-}
-
-impl Ranks {
-    /// Goes on to a row with these keys.
-    fn step(&mut self, partition: Vec<u8>, order: Vec<u8>) {
-        if self.row_number == 0 || partition != self.partition {
-            *self = Self { partition, order, row_number: 1, rank: 1, dense_rank: 1 };
-            return;
-        }
-        self.row_number += 1;
-        if order != self.order {
-            (self.order, self.rank, self.dense_rank) = (order, self.row_number, self.dense_rank + 1);
-        }
-    }
 }
 
 /// A partition's rows and where its peers begin and end.
@@ -95,33 +69,7 @@ impl<'p> Window<'p> {
             ready: VecDeque::new(),
             ended: false,
             held: 0,
-            ranks: None,
         }
-    }
-
-    fn only_ranks(&self) -> bool {
-        let is_rank = |f: &WindowFunction| matches!(f, WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank);
-        self.functions.iter().all(is_rank)
-    }
-
-    /// The batch with its row numbers and ranks.
-    fn ranked(&self, ranks: &mut Ranks, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<Batch, SqlError> {
-        let partitions = keys_of(self.partition.iter(), batch, cx)?;
-        let orders = keys_of(self.order.iter().map(|k| &k.expr), batch, cx)?;
-        let mut numbers: Vec<Vec<i64>> = vec![Vec::with_capacity(batch.rows); self.functions.len()];
-        for (partition, order) in partitions.into_iter().zip(orders) {
-            ranks.step(partition, order);
-            for (function, numbers) in self.functions.iter().zip(&mut numbers) {
-                numbers.push(match function {
-                    WindowFunction::Rank => ranks.rank,
-                    WindowFunction::DenseRank => ranks.dense_rank,
-                    _ => ranks.row_number,
-                });
-            }
-        }
-        let mut columns = batch.columns.clone();
-        columns.extend(numbers.into_iter().map(|numbers| Arc::new(Int64Array::from(numbers)) as ArrayRef));
-        Ok(Batch::new(columns, batch.rows))
     }
 
     /// Takes a batch in; every partition that ends in it is computed.
@@ -167,16 +115,6 @@ impl<'p> Window<'p> {
         }
         Ok(())
     }
-}
-
-/// Equality keys of every row.
-fn keys_of<'p>(exprs: impl Iterator<Item = &'p Expr>, batch: &Batch, cx: &mut Cx<'p, '_>) -> Result<Vec<Vec<u8>>, SqlError> {
-    let mut keys = vec![Vec::new(); batch.rows];
-    for expr in exprs {
-        let values = eval_array(expr, batch, cx)?;
-        keys.iter_mut().enumerate().for_each(|(row, key)| encode_value(values.as_ref(), row, &expr.sql_type, key));
-    }
-    Ok(keys)
 }
 
 /// First and beyond-last row of each row's peers.
@@ -361,18 +299,11 @@ impl<'p> Operator<'p> for Window<'p> {
         self.pending.clear();
         self.ready.clear();
         (self.last_key, self.ended, self.pending_bytes) = (None, false, 0);
-        self.ranks = self.only_ranks().then(Ranks::default);
         cx.hold(&mut self.held, 0);
         self.input.open(cx)
     }
 
     fn next(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<Batch>, SqlError> {
-        if let Some(mut ranks) = self.ranks.take() {
-            let Some(batch) = self.input.next(cx)? else { return Ok(None) };
-            let ranked = self.ranked(&mut ranks, &batch, cx)?;
-            self.ranks = Some(ranks);
-            return Ok(Some(ranked));
-        }
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 return Ok(Some(batch));

@@ -8,6 +8,7 @@ mod json;
 mod parallel;
 mod plans;
 mod random;
+mod row_goals;
 mod rows;
 mod types;
 mod xml;

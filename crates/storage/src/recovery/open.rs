@@ -41,7 +41,7 @@ impl Store {
             .iter()
             .find(|(_, spec)| spec.kind == FileKind::Log)
             .ok_or_else(|| damage(BOOT, "the boot page names no log".into()))?;
-        let log_file = env.device.open(&found_path(env, primary, log_spec), OpenMode::Existing)?;
+        let log_file = env.device.open(&found_path(env, primary, &facts, log_spec), OpenMode::Existing)?;
         let (log, master) = Log::open(log_file, log_config(log_spec), facts.stamp)?;
         let (state, loose) = analyse(&log, &master, copies, listener)?;
         let store = Self::assemble(name, number, env, pool, Some(log));
@@ -55,7 +55,7 @@ impl Store {
         let facts = BootFacts::decode(&*store.read(BOOT)?)?;
         for (number, spec) in facts.files.iter().filter(|(number, _)| *number != BOOT.file) {
             if let FileKind::Rows { filegroup } = spec.kind {
-                let device = env.device.open(&found_path(env, primary, spec), OpenMode::Existing)?;
+                let device = env.device.open(&found_path(env, primary, &facts, spec), OpenMode::Existing)?;
                 store.open_data_file(*number, filegroup, spec, device, facts.stamp)?;
             }
         }
@@ -87,11 +87,13 @@ impl Store {
     }
 }
 
-/// The path a file was made with, or, if the database was moved, its name beside the primary file.
-fn found_path(env: &Env, primary: &Path, spec: &FileSpec) -> PathBuf {
+/// The path a file was made with, or its name beside the primary file if the database was moved. Of one whose primary file is
+/// not where it was made the files beside it come first: it may be a copy, and the original's are not to be touched.
+fn found_path(env: &Env, primary: &Path, facts: &BootFacts, spec: &FileSpec) -> PathBuf {
     let beside = primary.parent().and_then(|folder| Some(folder.join(spec.path.file_name()?)));
-    match beside {
-        Some(beside) if !env.device.exists(&spec.path) => beside,
+    let is_elsewhere = facts.files.iter().any(|(number, made)| *number == BOOT.file && made.path != primary);
+    match beside.filter(|beside| env.device.exists(beside)) {
+        Some(beside) if is_elsewhere || !env.device.exists(&spec.path) => beside,
         _ => spec.path.clone(),
     }
 }

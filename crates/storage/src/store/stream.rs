@@ -179,20 +179,20 @@ impl Store {
             self.pool.discard(&self.file(id.file)?.pool_file, id.page);
         }
         if let Some((last, at)) = batch.ids.last().zip(batch.ids.len().checked_sub(1)) {
-            self.let_in(*last, buffer[at * PAGE_BYTES..].first_chunk().expect("a place for each page"))?;
+            self.let_in(*last, buffer[at * PAGE_BYTES..].first_chunk().expect("a place for each page"));
         }
         Ok(buffer)
     }
 
-    /// Has the pool have a page as it is on the device: what comes next hangs behind the last page of a batch, and would read it
-    /// back for that.
-    fn let_in(&self, page: PageId, bytes: &PageBytes) -> Result<(), StorageError> {
-        let pool_file = &self.file(page.file)?.pool_file;
-        if let Some(mut loading) = self.pool.begin_load(pool_file, page.page)? {
+    /// Has the pool have a page as it is on the device, if it has room: what comes next hangs behind the last page of a batch, and
+    /// would read it back for that.
+    fn let_in(&self, page: PageId, bytes: &PageBytes) {
+        let Some(mark) = self.absence(page) else { return };
+        let Ok(file) = self.file_of(page) else { return };
+        if let Some(mut loading) = self.pool.begin_load_since(&file.pool_file, page.page, mark) {
             *loading.bytes() = *bytes;
             loading.install(Loaded::Clean, AccessHint::Once, false);
         }
-        Ok(())
     }
 
     /// Logs and writes pages that follow each other from `first` on; they are durable by the log once it is flushed.

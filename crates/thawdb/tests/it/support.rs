@@ -94,8 +94,8 @@ impl TestServer {
 
     /// SIGTERM, and the exit code.
     pub fn stop(mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let signal = format!("kill -TERM {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &signal]).status().unwrap().success());
         patience::end(&mut self.child).code()
     }
 

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Equality of one side's expression with the other's is a key; every other predicate is a residual. Only loops keep the
-//! left side's order.
+//! left side's order. Where only some of the rows will be asked for (TOP, EXISTS), the side that streams costs that part
+//! of it, the side that is built the whole.
 
 use super::{Lowered, Lowerer, Want};
 use crate::algebra::rel::JoinHint;
@@ -52,6 +53,8 @@ struct JoinSpec<'r> {
     kind: JoinKind,
     predicates: &'r [BoundExpr],
     rows: f64,
+    /// The part of the rows that will be asked for.
+    part: f64,
 }
 
 /// The side of a join that hashing could swap to.
@@ -87,18 +90,27 @@ fn is_seekable(rel: &Rel) -> bool {
 impl Lowerer<'_, '_> {
     pub(super) fn join(&mut self, rel: &Rel, want: &Want) -> Result<Lowered, SqlError> {
         let Rel::Join { left, right, kind, predicates, hint } = rel else { return Err(plan_bug("a join was expected")) };
-        let spec = JoinSpec { kind: *kind, predicates, rows: self.estimator.rows(rel, self.cx) };
-        // Each side is lowered once (twice if an order is wanted) and shared by the methods: ten joins deep, lowering a
-        // side for each method would do the same work thousands of times.
-        let ordered_left = self.lower(left, want)?;
-        let plain_left = if want.order.is_empty() { ordered_left.clone() } else { self.lower(left, &Want::default())? };
-        let plain_right = self.lower(right, &Want::default())?;
+        let rows = self.estimator.rows(rel, self.cx);
+        let part = want.goal.map_or(1.0, |goal| (goal / rows.max(1.0)).clamp(0.0, 1.0));
+        // Each side is lowered once (twice if an order or few rows are wanted) and shared by the methods: ten joins deep,
+        // lowering a side for each method would do the same work thousands of times.
+        let goal = (part < 1.0).then(|| (self.estimator.rows(left, self.cx) * part).max(1.0));
+        let ordered_left = self.lower(left, &Want { order: want.order.clone(), goal })?;
+        let is_plain = want.order.is_empty() && goal.is_none();
+        let plain_left = if is_plain { ordered_left.clone() } else { self.lower(left, &Want::default())? };
+        // Without a predicate one right row decides.
+        let decides = predicates.is_empty() && matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti);
+        let plain_right = self.lower(right, &Want { order: Vec::new(), goal: decides.then_some(1.0) })?;
+        // Rows that must be sorted first are all needed.
+        let part_of = |streams: bool| JoinSpec { kind: *kind, predicates, rows, part: if streams { part } else { 1.0 } };
+        let spec = part_of(want.order.is_empty());
         if !self.cx.rewrite {
             return self.nested(plain_left, plain_right, &spec);
         }
         let mut candidates: Vec<Lowered> = Vec::new();
         if matches!(hint, None | Some(JoinHint::Loop)) {
-            candidates.extend(self.index_loops(&ordered_left, right, &spec)?);
+            let in_order = super::satisfies(&ordered_left.order, &ordered_left.constants, &want.order);
+            candidates.extend(self.index_loops(&ordered_left, right, &part_of(in_order))?);
             if *kind == JoinKind::Inner {
                 candidates.extend(self.index_loops(&plain_right, left, &spec)?);
             }
@@ -133,7 +145,7 @@ impl Lowerer<'_, '_> {
         if !seeks(&inner.node) {
             return Ok(None);
         }
-        let cost = outer.cost + outer.node.rows_estimate * (inner.cost + cost::REBIND);
+        let cost = outer.cost + outer.node.rows_estimate * spec.part * (inner.cost + cost::REBIND);
         let columns = joined_columns(outer, &inner, kind);
         let left = Box::new(outer.node.clone());
         let node = NodeKind::Apply { left, right: Box::new(inner.node), kind, predicate: None };
@@ -159,7 +171,8 @@ impl Lowerer<'_, '_> {
         let both: Vec<ColumnRef> = left.columns.iter().chain(&right.columns).copied().collect();
         let residual = self.predicate(&residual, &both)?;
         let (l, r) = (left.node.rows_estimate, right.node.rows_estimate);
-        let cost = left.cost + right.cost + r * cost::BUILD + l * cost::PROBE + spec.rows * cost::EVALUATE;
+        let streamed = left.cost + l * cost::PROBE + spec.rows * cost::EVALUATE;
+        let cost = right.cost + r * cost::BUILD + streamed * spec.part;
         let columns = joined_columns(&left, &right, kind);
         let node = NodeKind::HashJoin { left: Box::new(left.node), right: Box::new(right.node), kind, keys: lowered_keys, residual };
         Ok(self.over(node, columns, spec.rows, cost))
@@ -167,7 +180,7 @@ impl Lowerer<'_, '_> {
 
     /// Merging, if both sides come in the order of the keys by themselves.
     fn merge(&mut self, left: &Rel, right: &Rel, spec: &JoinSpec<'_>) -> Result<Option<Lowered>, SqlError> {
-        let JoinSpec { kind, predicates, rows } = *spec;
+        let JoinSpec { kind, predicates, rows, .. } = *spec;
         if kind == JoinKind::FullOuter || kind == JoinKind::RightOuter {
             return Ok(None);
         }
@@ -202,11 +215,11 @@ impl Lowerer<'_, '_> {
     }
 
     fn nested(&mut self, left: Lowered, right: Lowered, spec: &JoinSpec<'_>) -> Result<Lowered, SqlError> {
-        let JoinSpec { kind, predicates, rows } = *spec;
+        let JoinSpec { kind, predicates, rows, part } = *spec;
         let both: Vec<ColumnRef> = left.columns.iter().chain(&right.columns).copied().collect();
         let predicate = self.predicate(predicates, &both)?;
         let pairs = left.node.rows_estimate * right.node.rows_estimate;
-        let cost = left.cost + right.cost + pairs * (cost::EVALUATE + 0.05);
+        let cost = left.cost + right.cost + pairs * part * (cost::EVALUATE + 0.05);
         let columns = joined_columns(&left, &right, kind);
         let node = NodeKind::NestedLoopJoin { left: Box::new(left.node), right: Box::new(right.node), kind, predicate };
         Ok(self.over(node, columns, rows, cost))
@@ -215,7 +228,10 @@ impl Lowerer<'_, '_> {
     pub(super) fn apply(&mut self, rel: &Rel, want: &Want) -> Result<Lowered, SqlError> {
         let Rel::Apply { left, right, kind, predicates } = rel else { return Err(plan_bug("an Apply was expected")) };
         let rows = self.estimator.rows(rel, self.cx);
-        let outer = self.lower(left, want)?;
+        let part = want.goal.map_or(1.0, |goal| (goal / rows.max(1.0)).clamp(0.0, 1.0));
+        let outer_goal = (part < 1.0).then(|| (self.estimator.rows(left, self.cx) * part).max(1.0));
+        let outer = self.lower(left, &Want { order: want.order.clone(), goal: outer_goal })?;
+        let part = if super::satisfies(&outer.order, &outer.constants, &want.order) { part } else { 1.0 };
         self.outers.push(outer.columns.clone());
         let goal = matches!(kind, JoinKind::LeftSemi | JoinKind::LeftAnti).then_some(1.0);
         let inner = self.lower(right, &Want { order: Vec::new(), goal });
@@ -223,7 +239,7 @@ impl Lowerer<'_, '_> {
         let inner = inner?;
         let both: Vec<ColumnRef> = outer.columns.iter().chain(&inner.columns).copied().collect();
         let predicate = self.predicate(predicates, &both)?;
-        let cost = outer.cost + outer.node.rows_estimate * (inner.cost + cost::REBIND);
+        let cost = outer.cost + outer.node.rows_estimate * part * (inner.cost + cost::REBIND);
         let columns = joined_columns(&outer, &inner, *kind);
         let node = NodeKind::Apply { left: Box::new(outer.node), right: Box::new(inner.node), kind: *kind, predicate };
         let mut lowered = self.over(node, columns, rows, cost);

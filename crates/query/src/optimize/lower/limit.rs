@@ -1,15 +1,49 @@
 //! Order and limit: an index's own order, a sort, or the best n kept.
 
 use super::{Lowered, Lowerer, Want, satisfies};
-use crate::algebra::{BoundSortKey, ColumnRef, Rel, Top};
+use crate::algebra::{BoundExpr, BoundExprKind, BoundSortKey, BoundSubquery, BoundWindow, ColumnRef, Rel, Top};
 use crate::functions::signature::constant_int;
 use crate::optimize::{cost, plan_bug};
-use crate::phys::NodeKind;
+use crate::phys::{Frame, FrameBound, NodeKind};
 use thawdb_types::SqlError;
 
 /// The keys as columns, if they all are.
 fn key_columns(keys: &[BoundSortKey]) -> Option<Vec<(ColumnRef, bool)>> {
     keys.iter().map(|k| k.expr.as_column().map(|c| (c, k.descending))).collect()
+}
+
+/// Whether `expr` has one value for all rows of a query: no column, nothing drawn anew, no table read.
+fn is_constant(expr: &BoundExpr) -> bool {
+    expr.free_columns().is_empty() && !expr.is_volatile() && subqueries_read_nothing(expr)
+}
+
+fn subqueries_read_nothing(expr: &BoundExpr) -> bool {
+    let own = match &expr.kind {
+        BoundExprKind::Subquery { plan, kind: BoundSubquery::Scalar, .. } => gives_one_row(plan),
+        BoundExprKind::Subquery { .. } => false,
+        _ => true,
+    };
+    own && expr.children().into_iter().all(subqueries_read_nothing)
+}
+
+fn gives_one_row(rel: &Rel) -> bool {
+    match rel {
+        Rel::OneRow => true,
+        Rel::Values { rows, .. } => rows.len() == 1 && rows[0].iter().all(is_constant),
+        Rel::Project { input, exprs } => gives_one_row(input) && exprs.iter().all(|(_, e)| is_constant(e)),
+        Rel::SingleRow { input } => gives_one_row(input),
+        _ => false,
+    }
+}
+
+fn needs_later_rows(function: &BoundWindow) -> bool {
+    let runs = |frame: &Frame| frame.start == FrameBound::UnboundedPreceding && frame.end == FrameBound::CurrentRow;
+    match function {
+        BoundWindow::RowNumber | BoundWindow::Rank | BoundWindow::DenseRank => false,
+        BoundWindow::Lag { lead, .. } => *lead,
+        BoundWindow::Ntile(_) => true,
+        BoundWindow::FirstValue { frame, .. } | BoundWindow::Aggregate { frame, .. } => !runs(frame),
+    }
 }
 
 impl Lowerer<'_, '_> {
@@ -81,11 +115,17 @@ impl Lowerer<'_, '_> {
         Ok(lowered)
     }
 
-    pub(super) fn window(&mut self, rel: &Rel) -> Result<Lowered, SqlError> {
+    pub(super) fn window(&mut self, rel: &Rel, want: &Want) -> Result<Lowered, SqlError> {
         let Rel::Window { input, partition, order, functions } = rel else { return Err(plan_bug("a window was expected")) };
         let by_partition = partition.iter().map(|e| BoundSortKey { expr: e.clone(), descending: false });
-        let keys: Vec<BoundSortKey> = by_partition.chain(order.iter().cloned()).collect();
-        let below = if keys.is_empty() { self.lower(input, &Want::default())? } else { self.sort(input, &keys, None)? };
+        // What has one value for all rows orders nothing: ORDER BY (SELECT NULL) numbers rows as they come.
+        let order: Vec<BoundSortKey> = order.iter().filter(|k| !is_constant(&k.expr)).cloned().collect();
+        let keys: Vec<BoundSortKey> = by_partition.filter(|k| !is_constant(&k.expr)).chain(order.iter().cloned()).collect();
+        let partition: Vec<BoundExpr> = partition.iter().filter(|e| !is_constant(e)).cloned().collect();
+        // Functions that need nothing of later rows read no more than is asked for; others at least a partition.
+        let goal = want.goal.filter(|_| functions.iter().all(|(_, f)| !needs_later_rows(f)));
+        let below = if keys.is_empty() { self.lower(input, &Want { order: Vec::new(), goal })? } else { self.sort(input, &keys, goal)? };
+        let (partition, order) = (&partition, &order);
         let partition = self.exprs(partition, &below.columns)?;
         let lowered_order = self.sort_keys(order, &below.columns)?;
         let mut lowered_functions = Vec::with_capacity(functions.len());

@@ -73,7 +73,7 @@ impl<'a, 'c> Lowerer<'a, 'c> {
             Rel::Distinct { input } => self.distinct(input, rel),
             Rel::Sort { input, keys } => self.sort(input, keys, want.goal),
             Rel::Limit { input, top } => self.limit(input, top, rel),
-            Rel::UnionAll { inputs, columns } => self.union_all(inputs, columns),
+            Rel::UnionAll { inputs, columns } => self.union_all(inputs, columns, want),
             Rel::SetDifference { .. } => self.set_difference(rel),
             Rel::SingleRow { input } => {
                 let lowered = self.lower(input, &Want { order: Vec::new(), goal: Some(2.0) })?;
@@ -81,7 +81,7 @@ impl<'a, 'c> Lowerer<'a, 'c> {
                 let cost = lowered.cost;
                 Ok(self.over(NodeKind::SingleRow { input: Box::new(lowered.node) }, columns, 1.0, cost))
             }
-            Rel::Window { .. } => self.window(rel),
+            Rel::Window { .. } => self.window(rel, want),
             Rel::Recursive { .. } => self.recursive(rel),
             Rel::WorkTable { work_table, columns } => {
                 let rows = self.estimator.rows(rel, self.cx);
@@ -155,7 +155,8 @@ impl<'a, 'c> Lowerer<'a, 'c> {
                 _ => {}
             }
         }
-        let below = self.lower(input, want)?;
+        let kept = self.estimator.conjunction(predicates).max(1e-6);
+        let below = self.lower(input, &Want { order: want.order.clone(), goal: want.goal.map(|goal| goal / kept) })?;
         self.filter_over(below, predicates)
     }
 
@@ -216,11 +217,11 @@ impl<'a, 'c> Lowerer<'a, 'c> {
         Ok(result)
     }
 
-    fn union_all(&mut self, inputs: &[(Rel, Vec<ColumnRef>)], columns: &[ColumnRef]) -> Result<Lowered, SqlError> {
+    fn union_all(&mut self, inputs: &[(Rel, Vec<ColumnRef>)], columns: &[ColumnRef], want: &Want) -> Result<Lowered, SqlError> {
         let mut nodes = Vec::with_capacity(inputs.len());
         let (mut rows, mut cost) = (0.0, 0.0);
         for (input, wanted) in inputs {
-            let lowered = self.lower(input, &Want::default())?;
+            let lowered = self.lower(input, &Want { order: Vec::new(), goal: want.goal })?;
             let lowered = self.exactly(lowered, wanted)?;
             rows += lowered.node.rows_estimate;
             cost += lowered.cost;
