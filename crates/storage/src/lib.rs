@@ -3,6 +3,7 @@
 //! Keys are memcmp-ordered byte strings, rows are byte strings. The doors to this crate are [`Storage`] (one an
 //! instance), [`Database`], [`Txn`], [`ReadView`], [`Scan`], [`BulkAppender`] and `sort::ExternalSort`.
 
+mod ahead_page;
 mod btree;
 mod bulk;
 pub mod check;

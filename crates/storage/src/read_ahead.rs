@@ -9,9 +9,9 @@
 //! A scan of one of many parts of a tree is begun before its turn comes ([`ReadAhead::begin`]), so that the disk does not stand
 //! still between two parts; what it shares with the others is in [`group`].
 //!
-//! Some pages go into the pool ([`group`] says which). The rest is served from the buffers alone, so a scan of everything neither flushes the pool nor pays for it. Nodes of level 1
-//! go into the pool: there is one to some hundred leaves, and reading one only when the cursor comes to it would make the
-//! whole queue wait for a single page at the queue's end.
+//! Some pages go into the pool ([`group`] says which). The rest is served from the buffers alone, so a scan of everything
+//! neither flushes the pool nor pays for it. Nodes of level 1 go into the pool: there is one to some hundred leaves, and
+//! reading one only when the cursor comes to it would make the whole queue wait for a single page at the queue's end.
 //!
 //! Invariants: 1. a page from a buffer is whole and sound, and its mark of absence is what it was before it was asked for
 //! (`plan_chunk`, `page_of`, `fetch`): nobody has had it in the pool since, nor written it otherwise, so the bytes
@@ -24,16 +24,18 @@
 mod fetch;
 pub(crate) mod group;
 
+use crate::ahead_page::AheadPage;
 use crate::btree::{Tree, child_of};
 use crate::ids::{PageId, TxnId};
 use crate::memory::{Clerk, Grant};
 use crate::page::{PAGE_BYTES, PageType, Slotted, header};
 use crate::page_reads;
+use crate::pool::Pool;
 use crate::spec::KeyRange;
 use crate::store::Store;
 use crate::units::TreeInfo;
 use fetch::{Fetch, Job, Run, Wanted};
-use group::{AheadPage, ScanGroup};
+use group::ScanGroup;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -223,7 +225,7 @@ impl ReadAhead {
         while self.chunks.front().is_some_and(|chunk| chunk.leaves < self.consumed) {
             let done = self.chunks.pop_front().expect("seen above");
             self.consumed -= done.leaves;
-            self.recycle(done);
+            self.recycle(done, store.pool());
         }
         self.fill(store, tree, range);
     }
@@ -252,8 +254,8 @@ impl ReadAhead {
         bytes <= grant.bytes() || grant.try_resize(bytes) || self.chunks.is_empty()
     }
 
-    fn recycle(&self, chunk: Chunk) {
-        chunk.read.into_iter().flat_map(|(.., runs)| runs).for_each(|run| self.group.lend(run.memory));
+    fn recycle(&self, chunk: Chunk, pool: &Pool) {
+        chunk.read.into_iter().flat_map(|(.., runs)| runs).for_each(|run| self.group.lend(run.memory, pool));
     }
 
     /// Asks for the next leaves.
@@ -273,7 +275,7 @@ impl ReadAhead {
         while leaves < aim
             && let Some((node, slot)) = self.cursor
         {
-            self.come_to_node(node);
+            self.come_to_node(node, store.pool());
             let Some((next, found)) = children(store, tree, Some(range), (node, slot), 1, aim - leaves) else {
                 self.cursor = None;
                 break;
@@ -310,14 +312,14 @@ impl ReadAhead {
     }
 
     /// The cursor is at `node`: if that was asked for and is on its way, waits for it.
-    fn come_to_node(&mut self, node: PageId) {
+    fn come_to_node(&mut self, node: PageId, pool: &Pool) {
         let Some(at) = self.nodes.iter().position(|known| *known == node) else { return };
         self.nodes.drain(..=at);
         let Some(batch) = self.node_fetches.iter().position(|(nodes, _)| nodes.contains(&node)) else { return };
         for (_, fetch) in self.node_fetches.drain(..=batch).flat_map(|(_, fetches)| fetches) {
             let fetched = fetch.wait();
             page_reads::fetched_ahead(fetched.wanted.iter().filter(|wanted| wanted.sound).count());
-            fetched.runs.into_iter().for_each(|run| self.group.put_back(run.memory));
+            fetched.runs.into_iter().for_each(|run| self.group.put_back(run.memory, pool));
         }
     }
 

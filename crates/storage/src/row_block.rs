@@ -5,19 +5,20 @@
 //!          the copy, and for each row where its key suffix, its value and its end lie in it: [`PlainRows`]
 //! else:    the copy and a side buffer, into which keys that lack the prefix, rows of older versions and packed rows are spelled
 //! ```
-//! The leaf is copied whole under its latch, or looked at in the buffer it was read ahead into. A plain block is what decoders of columns read without looking at rows one by
-//! one; whole keys are there only once they are asked for ([`RowBlock::spell_keys`]).
+//! The leaf is copied whole under its latch, or looked at in the buffer it was read ahead into, which a block keeps alive until
+//! it is used again or let go of ([`RowBlock::let_go`]). A plain block is what decoders of columns read without looking at rows
+//! one by one; whole keys are there only once they are asked for ([`RowBlock::spell_keys`]).
 //!
 //! Invariants: 1. every span lies in the copy or in the side buffer (`Span`, made only here), and a plain row's parts lie
 //! in the copy in order (`list_plain`). 2. Rows are in the order of the scan. No latches. Failure: an old version that is
 //! not where its pointer says is `Damage`.
 
+use crate::ahead_page::AheadPage;
 use crate::error::StorageError;
 use crate::ids::LargeRef;
 use crate::page::entry::FIXED_BYTES;
 use crate::page::slotted::SLOT_BYTES;
 use crate::page::{Entry, PAGE_BYTES, PageBytes, Slotted, header};
-use crate::read_ahead::group::AheadPage;
 use crate::versions::commit_table::Visibility;
 use crate::versions::version::{SAME, Version};
 use std::ops::Range;
@@ -53,11 +54,18 @@ pub struct PlainRows<'a> {
 }
 
 /// The leaf that a block is of: a copy, or where it was read ahead.
-#[derive(Default, Clone)]
+#[derive(Default)]
 struct Held {
     ahead: Option<AheadPage>,
     /// Memory for a copy, which is used again; of the leaf only if `ahead` is none.
     copy: Option<Box<PageBytes>>,
+}
+
+impl Clone for Held {
+    /// A copy, whatever it was: who clones a block keeps it, and a buffer is not to be kept alive for the sake of one leaf.
+    fn clone(&self) -> Self {
+        Self { ahead: None, copy: self.page().map(|page| Box::new(*page)) }
+    }
 }
 
 impl Held {
@@ -198,6 +206,12 @@ impl RowBlock {
     /// Is of `page` itself, without rows yet.
     pub(crate) fn look_at(&mut self, page: AheadPage) {
         self.held.ahead = Some(page);
+        self.clear_rows();
+    }
+
+    /// Has no rows, and keeps no buffer alive any more.
+    pub fn let_go(&mut self) {
+        self.held.ahead = None;
         self.clear_rows();
     }
 

@@ -16,6 +16,7 @@
 
 pub(crate) mod position;
 
+use crate::ahead_page::AheadPage;
 use crate::btree::Tree;
 use crate::database::Database;
 use crate::error::StorageError;
@@ -23,7 +24,7 @@ use crate::ids::{PageId, TreeId, TxnId};
 use crate::page::{PageBytes, Slotted, header};
 use crate::pool::{AccessHint, PageRead};
 use crate::read_ahead::ReadAhead;
-use crate::read_ahead::group::{AheadPage, ScanGroup};
+use crate::read_ahead::group::ScanGroup;
 use crate::row_block::RowBlock;
 use crate::spec::{KeyRange, ScanDirection};
 use crate::units::TreeInfo;

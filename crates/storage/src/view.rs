@@ -12,12 +12,14 @@ use crate::page::{Entry, Slotted, header};
 use crate::read_ahead::group::ScanGroup;
 use crate::row_block::RowBlock;
 use crate::scan::Scan;
+use crate::space::layout::EXTENT_PAGES;
 use crate::spec::{KeyRange, ScanDirection};
 use crate::txn::Txn;
-use crate::units::TreeInfo;
+use crate::units::{TreeInfo, extents_of};
 use crate::versions::commit_table::Visibility;
 use crate::versions::store::VersionStore;
 use crate::versions::version::{SAME, Version, visible_behind};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// What a reader sees: everything committed before it was taken, and its own transaction's changes.
@@ -66,13 +68,18 @@ impl ReadView {
     /// Up to `parts - 1` keys, rising, that divide a tree into parts of about the same size; fewer of a small tree.
     pub fn dividing_keys(&self, tree: TreeId, parts: usize) -> Result<Vec<Vec<u8>>, StorageError> {
         let info = self.database.tree(tree, self.visibility.own())?;
-        self.database.system_tree(&info).dividing_keys(parts, 1)
+        self.database.system_tree(&info).dividing_keys(parts.max(1)..=parts.max(1), 1)
     }
 
-    /// The same, of parts that have about `leaves_min` leaves at least.
-    pub fn dividing_keys_of_leaves(&self, tree: TreeId, parts: usize, leaves_min: usize) -> Result<Vec<Vec<u8>>, StorageError> {
+    /// The same, of as many parts inside of `parts` as have about `leaves_each` leaves.
+    pub fn dividing_keys_of_leaves(
+        &self,
+        tree: TreeId,
+        parts: RangeInclusive<usize>,
+        leaves_each: usize,
+    ) -> Result<Vec<Vec<u8>>, StorageError> {
         let info = self.database.tree(tree, self.visibility.own())?;
-        self.database.system_tree(&info).dividing_keys(parts, leaves_min)
+        self.database.system_tree(&info).dividing_keys(parts, leaves_each)
     }
 
     /// What scans of parts of these ranges of a tree share.
@@ -95,10 +102,10 @@ impl ReadView {
 }
 
 impl Database {
-    /// About how many rows a tree has, committed or not, from a few of its pages.
-    pub fn rows_about(&self, tree: TreeId) -> Result<u64, StorageError> {
+    /// How many pages the extents of a tree have, large values apart: from its maps, without a look at its own pages.
+    pub fn pages_at_most(&self, tree: TreeId) -> Result<u64, StorageError> {
         let info = self.tree(tree, 0)?;
-        self.system_tree(&info).rows_about()
+        Ok(extents_of(&self.store, info.unit)? * u64::from(EXTENT_PAGES))
     }
 }
 

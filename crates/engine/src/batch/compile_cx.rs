@@ -149,9 +149,12 @@ impl CompileContext for CompileCx<'_> {
 
     fn row_count(&self, table: &TableDef) -> Option<u64> {
         let open = self.session.storage_of(table.database).ok()?;
-        // Who has no counter, or none that says anything, is asked how large it is.
-        let counted = open.counters.rows_at_most(table.id);
-        counted.or_else(|| open.storage.rows_about(table.rows().tree).ok())
+        open.counters.rows_at_most(table.id)
+    }
+
+    fn page_count(&self, table: &TableDef) -> Option<u64> {
+        let open = self.session.storage_of(table.database).ok()?;
+        open.storage.pages_at_most(table.rows().tree).ok()
     }
 }
 

@@ -74,12 +74,9 @@ impl PartSupply {
     }
 
     /// The same, whose parts are ranges of `tree` that are read forward to their ends.
-    pub(super) fn reading_ahead(self, view: &ReadView, tree: TreeId) -> Self {
+    pub(super) fn reading_ahead(self, view: &ReadView, tree: TreeId, group: &Arc<ScanGroup>) -> Self {
         let begun = Mutex::new(&PART_SUPPLY, VecDeque::new());
-        let joined = join(&self.parts).into_iter().map(Span::into_range).collect::<Vec<_>>();
-        // What cannot be read now is met again by who takes the first part.
-        let Ok(group) = view.scan_group(tree, &joined) else { return self };
-        Self { ahead: Some(Ahead { view: view.clone(), tree, group, begun }), ..self }
+        Self { ahead: Some(Ahead { view: view.clone(), tree, group: group.clone(), begun }), ..self }
     }
 
     /// The next part; `None` when all are taken.
@@ -138,12 +135,6 @@ pub(super) fn divide(spans: Vec<Span>, keys: &[Vec<u8>]) -> Vec<Span> {
     parts
 }
 
-/// The spans that `parts` are of: those that follow each other without a gap are one.
-fn join(parts: &[Span]) -> Vec<Span> {
-    let follows = |before: &Span, next: &Span| before.to.as_ref() == Some(&next.from);
-    parts.chunk_by(follows).map(|parts| Span { from: parts[0].from.clone(), to: parts[parts.len() - 1].to.clone() }).collect()
-}
-
 /// `keys` cut behind the first columns, each cut once; a key that does not hold them whole is left out.
 pub(super) fn cut(keys: Vec<Vec<u8>>, columns: &[KeyColumn]) -> Vec<Vec<u8>> {
     let whole = |mut key: Vec<u8>| {
@@ -191,8 +182,6 @@ mod tests {
                 span(&[7, 1], Some(&[8]))
             ])
         );
-        let spans = vec![span(&[1], Some(&[2])), span(&[3], Some(&[8]))];
-        assert_eq!(shown(&join(&divide(spans.clone(), &keys))), shown(&spans));
     }
 
     #[test]

@@ -258,6 +258,8 @@ impl<'p> TableScan<'p> {
             }
             (filled, rows) = (filled + 1, rows + block.len());
         }
+        // Those of a longer batch before.
+        self.blocks[filled..].iter_mut().for_each(RowBlock::let_go);
         self.batch_rows = BATCH_ROWS;
         Ok(filled)
     }

@@ -1,5 +1,5 @@
 //! Keys that divide a tree into parts of about the same size, for work that goes on at several places of it at once; and how
-//! many leaves a range has, or rows the tree, about.
+//! many leaves a range has, about.
 //!
 //! The upper levels are read until they name enough keys to choose from; parts then differ by a share of what one of these
 //! keys stands for. Keys are advice: the tree may change meanwhile, and a part may turn out empty. No latch is held from node
@@ -11,7 +11,7 @@ use crate::error::StorageError;
 use crate::ids::PageId;
 use crate::page::{Slotted, header};
 use crate::spec::KeyRange;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 
 /// Keys to choose from for each part.
 const CHOICES: usize = 16;
@@ -27,16 +27,18 @@ struct Level {
 }
 
 impl Tree<'_> {
-    /// Up to `parts - 1` keys, rising: each begins a part. Fewer where the tree is small, and where parts would have fewer than
-    /// `leaves_min` leaves.
-    pub(crate) fn dividing_keys(&self, parts: usize, leaves_min: usize) -> Result<Vec<Vec<u8>>, StorageError> {
+    /// Keys, rising, each of which begins a part but for the first: of as many parts as have about `leaves_each` leaves, if that
+    /// is inside of `parts`, else of what is nearest. Fewer where the tree has too few leaves.
+    pub(crate) fn dividing_keys(&self, parts: RangeInclusive<usize>, leaves_each: usize) -> Result<Vec<Vec<u8>>, StorageError> {
+        let (least, most) = parts.into_inner();
+        assert!(0 < least && least <= most && leaves_each > 0, "parts are some, and have leaves");
         let mut found = self.level_of(self.info.root, None)?;
-        while found.keys.len() < parts * CHOICES && found.level > 1 {
+        while found.keys.len() < most * CHOICES && found.level > 1 {
             let Some(finer) = self.level_below(&found) else { break };
             found = finer;
         }
         // The children are leaves; those of higher levels stand for hundreds each.
-        let parts = if found.level == 1 { parts.min(found.children.len() / leaves_min.max(1)).max(1) } else { parts };
+        let parts = if found.level == 1 { (found.children.len() / leaves_each).clamp(least, most) } else { most };
         let before = |part: usize| found.keys.get((part * found.children.len() / parts).checked_sub(1)?).cloned();
         let mut chosen: Vec<Vec<u8>> = (1..parts).filter_map(before).collect();
         chosen.dedup();
@@ -56,13 +58,6 @@ impl Tree<'_> {
         };
         // The leaf at the end is one as well.
         Ok(((end - start).max(0.0) * leaves) as usize + 1)
-    }
-
-    /// About how many rows the tree has: as if every node and leaf were like the leftmost ones.
-    pub(crate) fn rows_about(&self) -> Result<u64, StorageError> {
-        let (_, leaves) = self.place_of(Seek::First)?;
-        let leaf = self.leaf_for_read(Seek::First, &mut |_, _| {})?;
-        Ok((leaves * Slotted(&leaf).len() as f64) as u64)
     }
 
     /// Which share of the tree's leaves lies before the one sought, and how many leaves there are, about.

@@ -100,7 +100,7 @@ fn changes_ahead_of_the_scan_are_not_seen_and_not_lost() {
 
 /// The scans of all parts of the tree, `begun` of them asked for before the turn of the one in use.
 fn check_parts(view: &ReadView, tree: TreeId, begun: usize, mut between: impl FnMut(u64)) {
-    let keys = view.dividing_keys_of_leaves(tree, 24, 8).unwrap();
+    let keys = view.dividing_keys_of_leaves(tree, 1..=24, 8).unwrap();
     assert!(keys.len() > 8 && keys.is_sorted(), "{} keys divide the tree", keys.len());
     let starts = std::iter::once(Bound::Unbounded).chain(keys.iter().cloned().map(Bound::Included));
     let ends = keys.iter().cloned().map(Bound::Excluded).chain([Bound::Unbounded]);
