@@ -15,9 +15,9 @@
 //!
 //! Invariants: 1. a page from a buffer is whole and sound, and its mark of absence is what it was before it was asked for
 //! (`plan_chunk`, `page_of`, `fetch`): nobody has had it in the pool since, nor written it otherwise, so the bytes
-//! are its newest. 2. At most [`CHUNKS_MAX`] chunks are under way, of [`CHUNK_LEAVES`] leaves at most, together at most an
-//! [`AHEAD_SHARE`]th of the pool. 3. Nothing here is needed for a right answer: what is not served, the scan reads
-//! through the pool, where errors are met.
+//! are its newest. 2. At most [`CHUNKS_MAX`] chunks of one scan are under way, of [`CHUNK_LEAVES`] leaves at most, together at
+//! most an [`AHEAD_SHARE`]th of the pool; beyond the first ones only as far as the instance's memory account grants it. 3. Nothing
+//! here is needed for a right answer: what is not served, the scan reads through the pool, where errors are met.
 //!
 //! Latches: one node of level 1 at a time, shared. Failure: none; a failed read serves nothing.
 

@@ -54,9 +54,9 @@ struct Ahead {
 impl Ahead {
     /// Whether too little is under way.
     fn is_wanting(&self) -> bool {
+        let aim = self.view.leaves_ahead();
         let begun = self.begun.lock();
-        begun.len() < BEGUN_MAX
-            && begun.iter().filter_map(|part| Some(part.scan.as_ref()?.leaves_ahead())).sum::<usize>() < self.view.leaves_ahead()
+        begun.len() < BEGUN_MAX && begun.iter().filter_map(|part| Some(part.scan.as_ref()?.leaves_ahead())).sum::<usize>() < aim
     }
 
     fn begin(&self, span: &Span) -> Option<Scan> {

@@ -23,6 +23,7 @@ use crate::page::{PAGE_BYTES, PageBytes, header, verify};
 use crate::pool::{AccessHint, Loaded, Pool, PoolFile};
 use crate::store::suspect::Written;
 use observe::sync::{Condvar, LockClass, Mutex};
+use observe::wait::{self, WaitKind, WaitResource};
 use std::sync::Arc;
 use thawdb_device::{AlignedBuf, BlockFile, ReadRequest};
 use thawdb_observe as observe;
@@ -103,36 +104,54 @@ impl Shared {
 }
 
 /// The owner's side of a part under way.
-pub(super) struct Fetch(Arc<Shared>);
+pub(super) struct Fetch {
+    shared: Arc<Shared>,
+    /// What who waits for it waits for.
+    resource: WaitResource,
+}
 
 impl Fetch {
     /// Begins.
     pub(super) fn start(job: Job) -> Self {
         let shared = Arc::new(Shared { phase: Mutex::new(&READ_AHEAD, Phase::UnderWay), arrived: Condvar::new() });
         let (theirs, device) = (shared.clone(), job.device.clone());
+        let resource = job.wanted.first().map_or(WaitResource::None, |wanted| job.pool_file.resource(wanted.page));
         device.start_task(Box::new(move || job.run(&theirs)));
-        Self(shared)
+        Self { shared, resource }
     }
 
-    /// Waits until it is done.
-    pub(super) fn wait(self) -> Fetched {
-        let mut phase = self.0.phase.lock();
+    /// Waits until it is done. Who has to wait waits for pages to be read, by that name.
+    pub(super) fn wait(mut self) -> Fetched {
+        if let Some(fetched) = Self::taken(&mut self.shared.phase.lock()) {
+            return fetched;
+        }
+        let _waiting = wait::enter_on(WaitKind::PageIoLatchShared, std::mem::take(&mut self.resource));
+        let mut phase = self.shared.phase.lock();
         loop {
-            // Abandoned is also right for a part whose outcome is taken: there is nothing left to wait for.
-            match std::mem::replace(&mut *phase, Phase::Abandoned) {
-                Phase::Done(fetched) => return fetched,
-                before => *phase = before,
+            match Self::taken(&mut phase) {
+                Some(fetched) => return fetched,
+                None => self.shared.arrived.wait(&mut phase),
             }
-            self.0.arrived.wait(&mut phase);
+        }
+    }
+
+    fn taken(phase: &mut Phase) -> Option<Fetched> {
+        // Abandoned is also right for a part whose outcome is taken: there is nothing left to wait for.
+        match std::mem::replace(phase, Phase::Abandoned) {
+            Phase::Done(fetched) => Some(fetched),
+            before => {
+                *phase = before;
+                None
+            }
         }
     }
 }
 
 impl Drop for Fetch {
     fn drop(&mut self) {
-        let mut phase = self.0.phase.lock();
+        let mut phase = self.shared.phase.lock();
         while matches!(*phase, Phase::LettingIn) {
-            self.0.arrived.wait(&mut phase);
+            self.shared.arrived.wait(&mut phase);
         }
         *phase = Phase::Abandoned;
     }

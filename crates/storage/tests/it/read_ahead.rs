@@ -4,13 +4,13 @@ use crate::world::World;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
-use thawdb_storage::{KeyRange, ReadView, Row, RowBlock, Scan, ScanDirection, ScanGroup, TreeId};
+use thawdb_storage::{Database, KeyRange, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId};
 
-const ROWS: u64 = 20_000;
+pub const ROWS: u64 = 20_000;
 /// The smallest pool, 2 MiB: rows of 400 bytes make the tree four times as large.
-const MEMORY_BYTES: u64 = 1 << 20;
+pub const MEMORY_BYTES: u64 = 1 << 20;
 
-fn value(n: u64, generation: u8) -> Vec<u8> {
+pub fn value(n: u64, generation: u8) -> Vec<u8> {
     let mut bytes = n.to_le_bytes().to_vec();
     bytes.resize(400, generation);
     bytes
@@ -18,14 +18,19 @@ fn value(n: u64, generation: u8) -> Vec<u8> {
 
 fn filled(world: &World) -> TreeId {
     let tree = world.tree();
-    let mut txn = world.database.begin();
+    fill(&world.database, tree);
+    tree
+}
+
+/// Rows of even keys.
+pub fn fill(database: &Arc<Database>, tree: TreeId) {
+    let mut txn = database.begin();
     let mut appender = txn.bulk_append(tree).unwrap();
     for n in 0..ROWS {
         appender.push(&(n * 2).to_be_bytes(), Row::inline(&value(n, 1))).unwrap();
     }
     appender.finish().unwrap();
     txn.commit().unwrap();
-    tree
 }
 
 /// Scans all of the tree, calling `between` after each block; every row must be the one of the first generation.
@@ -98,37 +103,47 @@ fn changes_ahead_of_the_scan_are_not_seen_and_not_lost() {
     assert!(world.database.check().unwrap().is_empty());
 }
 
-/// The scans of all parts of the tree, `begun` of them asked for before the turn of the one in use.
-fn check_parts(view: &ReadView, tree: TreeId, begun: usize, mut between: impl FnMut(u64)) {
-    let keys = view.dividing_keys_of_leaves(tree, 1..=24, 8).unwrap();
+/// The scans of all parts of the tree, one after another, `begun` of them asked for before the turn of the one in use; how many
+/// leaves were asked for before their scan's turn.
+pub fn scan_parts(view: &ReadView, tree: TreeId, begun: usize, mut each: impl FnMut(&RowBlock)) -> Result<usize, StorageError> {
+    let keys = view.dividing_keys_of_leaves(tree, 1..=24, 8)?;
     assert!(keys.len() > 8 && keys.is_sorted(), "{} keys divide the tree", keys.len());
     let starts = std::iter::once(Bound::Unbounded).chain(keys.iter().cloned().map(Bound::Included));
     let ends = keys.iter().cloned().map(Bound::Excluded).chain([Bound::Unbounded]);
     let mut ranges = starts.zip(ends).map(|(start, end)| KeyRange { start, end });
-    let (group, mut waiting): (Arc<ScanGroup>, VecDeque<Scan>) = Default::default();
-    let (mut block, mut n, mut served_ahead) = (RowBlock::default(), 0_u64, 0);
+    let group = view.scan_group(tree, &[KeyRange::ALL])?;
+    let (mut waiting, mut block, mut asked) = (VecDeque::<Scan>::new(), RowBlock::default(), 0);
     loop {
         while waiting.len() <= begun
             && let Some(range) = ranges.next()
         {
-            let mut scan = view.scan(tree, range, ScanDirection::Forward).unwrap();
-            scan.begin(&group).unwrap();
+            let mut scan = view.scan(tree, range, ScanDirection::Forward)?;
+            scan.begin(&group)?;
             waiting.push_back(scan);
         }
-        let Some(mut scan) = waiting.pop_front() else { break };
-        served_ahead += scan.leaves_ahead();
-        while scan.next_into(&mut block).unwrap() {
+        let Some(mut scan) = waiting.pop_front() else { return Ok(asked) };
+        asked += scan.leaves_ahead();
+        while scan.next_into(&mut block)? {
             block.spell_keys();
-            for index in 0..block.len() {
-                assert_eq!(block.key(index), (n * 2).to_be_bytes());
-                assert!(block.value(index) == value(n, 1), "row {n}");
-                n += 1;
-            }
-            between(n);
+            each(&block);
         }
     }
+}
+
+/// Every row must be the one of the first generation; calls `between` after each block.
+fn check_parts(view: &ReadView, tree: TreeId, begun: usize, mut between: impl FnMut(u64)) {
+    let mut n = 0_u64;
+    let asked = scan_parts(view, tree, begun, |block| {
+        for index in 0..block.len() {
+            assert_eq!(block.key(index), (n * 2).to_be_bytes());
+            assert!(block.value(index) == value(n, 1), "row {n}");
+            n += 1;
+        }
+        between(n);
+    });
     assert_eq!(n, ROWS);
-    assert!(served_ahead > 100, "{served_ahead} leaves were asked for before their scan's turn");
+    let asked = asked.unwrap();
+    assert!(asked > 100, "{asked} leaves were asked for before their scan's turn");
 }
 
 #[test]
