@@ -380,6 +380,7 @@ def kills(stage):
                 if seen >= target:
                     stage.server.kill()
                     break
+            time.sleep(0.001)
         attempt.end()
         if stage.server.process.poll() is None:
             expect(stage.state(other) is None, f"stopped by {attempt.error}")
@@ -404,7 +405,7 @@ def kills(stage):
     return f"{stops.count} kills; {figures}; rows done again at most {most:,}, {mean:,.0f} on average; restarts {restarts:.2f} s"
 
 
-def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: None, timeout=0, lead=""):
+def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: None, timeout=0, lead=lambda turn: ""):
     """So many stops by whatever `stop` does once the build has gone on for a while."""
     stage.free_log()
     stops, wanted = Stops(stage), stage.options.stops
@@ -413,7 +414,7 @@ def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: Non
         stopping = turn < wanted
         if stopping:
             prepare()
-        attempt = Attempt(stage, (lead if stopping else "") + stops.next, timeout if stopping else 0)
+        attempt = Attempt(stage, (lead(turn) if stopping else "") + stops.next, timeout if stopping else 0)
         if stop and stopping:
             with stage.connect() as other:
                 while attempt.is_alive():
@@ -436,6 +437,8 @@ def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: Non
         else:
             stops.ended(attempt)
             break
+    # Of few rows a build is over before it can be stopped.
+    expect(stage.rows < 5_000_000 or stops.count >= wanted // 2, f"only {stops.count} stops")
     stage.is_right()
     return f"{stops.count} stops by {name}; {stage.ratio(name, stops.seconds, 1.1)}"
 
@@ -455,8 +458,13 @@ def full_file(stage):
     name = stage.ask("SELECT name FROM sys.database_files WHERE type = 0")[0]
     size = "SELECT size / 128 FROM sys.database_files WHERE type = 0"
     used = "SELECT SUM(total_page_count - unallocated_extent_page_count) / 128 FROM sys.dm_db_file_space_usage"
-    stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], FILEGROWTH = 1MB)", f"DBCC SHRINKFILE ([{name}]) WITH NO_INFOMSGS")
     step = max(1, stage.rows * 40 // (stage.options.stops << 20))
+    stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], FILEGROWTH = 1MB)")
+    # What dropped indexes left free would hold the index.
+    stage.execute(f"DBCC SHRINKFILE ([{name}]) WITH NO_INFOMSGS", "CREATE TABLE dbo.filler (c char(8000) NOT NULL)")
+    while (free := stage.ask(size)[0] - stage.ask(used)[0] - step) > 0:
+        stage.execute(f"INSERT dbo.filler WITH (TABLOCK) SELECT 'x' FROM GENERATE_SERIES(1, {max(free * 120, 1)})")
+    stage.free_log()
 
     def prepare():
         room = max(stage.ask(size)[0], stage.ask(used)[0] + step)
@@ -468,12 +476,12 @@ def full_file(stage):
     try:
         return stopped_by(stage, "1105", (1105,), None, prepare, mend)
     finally:
-        stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], MAXSIZE = UNLIMITED, FILEGROWTH = 64MB)")
+        stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], MAXSIZE = UNLIMITED, FILEGROWTH = 64MB)", "DROP TABLE dbo.filler")
 
 
 def attentions(stage):
     """The client gives up after a second, of which the build has the end."""
-    return stopped_by(stage, "attention", None, None, timeout=1, lead="WAITFOR DELAY '00:00:00.95'; ")
+    return stopped_by(stage, "attention", None, None, timeout=1, lead=lambda turn: f"WAITFOR DELAY '00:00:00.{999 - 10 * turn}'; ")
 
 
 def shutdowns(stage):

@@ -87,13 +87,12 @@ pub(crate) fn named(database: &OpenDatabase, tables: &thawdb_catalog::Catalog, s
         },
         StorageError::Deadlock => message(1205, &[&session_id, &"lock"]),
         StorageError::FileFull { filegroup, tree } => {
-            let (object, index) = match find_tree(tables, tree) {
-                Some((table, index)) => {
-                    let index = index.name.as_ref().map_or_else(String::new, |name| format!(".'{name}'"));
-                    (format!("{}.{}", table.schema_name, table.name), index)
-                }
-                None => ("dbo.SYSTEM OBJECT".to_owned(), String::new()),
+            let (object, index) = match (find_tree(tables, tree), find_job(database, tables, tree)) {
+                (Some((table, index)), _) => (format!("{}.{}", table.schema_name, table.name), index.name.clone()),
+                (None, Some(found)) => found,
+                (None, None) => ("dbo.SYSTEM OBJECT".to_owned(), None),
             };
+            let index = index.map_or_else(String::new, |name| format!(".'{name}'"));
             message(1105, &[&object, &index, &database.name(), &name_of(&database.record(), filegroup)])
         }
         StorageError::ReadOnly { filegroup, tree } => {
@@ -121,6 +120,14 @@ pub(crate) fn named(database: &OpenDatabase, tables: &thawdb_catalog::Catalog, s
 
 fn find_tree(tables: &thawdb_catalog::Catalog, tree: TreeId) -> Option<(&TableDef, &IndexDef)> {
     tables.tables.values().find_map(|t| t.indexes.iter().find(|i| i.tree == tree).map(|i| (t.as_ref(), i)))
+}
+
+/// Names of the table and the index of the operation beside its use whose tree it is.
+fn find_job(database: &OpenDatabase, tables: &thawdb_catalog::Catalog, tree: TreeId) -> Option<(String, Option<String>)> {
+    let catalog = database.catalog();
+    let job = catalog.jobs.values().find(|job| [job.index.tree, job.side, job.runs].contains(&tree))?;
+    let table = tables.tables.get(&job.table.0)?;
+    Some((format!("{}.{}", table.schema_name, table.name), job.index.name.clone()))
 }
 
 /// 2627 for a constraint, 2601 for an index, with the key's values.

@@ -159,10 +159,10 @@ impl ReadAhead {
         }
     }
 
-    /// Never asks for more than `leaves` at a time, the next while those are used: for one of many scans that take turns, whose
+    /// Never asks for more than `leaves` at a time, the next once those are used: for one of many scans that take turns, whose
     /// whole queues nobody has the memory for.
     pub(crate) fn bound(&mut self, leaves: usize) {
-        self.bounds = (leaves.clamp(1, FIRST_CHUNK_LEAVES), 2);
+        self.bounds = (leaves.clamp(1, FIRST_CHUNK_LEAVES), 1);
         self.next_leaves = self.bounds.0;
     }
 

@@ -81,7 +81,7 @@ impl Scan {
         }
     }
 
-    /// This scan is one of many that take turns: it reads ahead no more than `leaves` at a time.
+    /// This scan is one of many that take turns: it reads ahead no more than `leaves` at a time, and the next once they are used.
     pub fn read_ahead_at_most(&mut self, leaves: usize) {
         self.ahead.bound(leaves);
     }

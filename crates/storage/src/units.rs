@@ -211,21 +211,47 @@ pub(crate) fn pages_of_map(store: &Store, map: PageId) -> Result<(Vec<PageId>, P
 
 /// Every page of the extents that one map has, whether it is in use, and the next map of its chain.
 pub(crate) fn mapped_pages(store: &Store, map: PageId) -> Result<(Vec<(PageId, bool)>, PageId), StorageError> {
+    let mut pages = Vec::new();
+    let next = each_extent(store, map, |first, used| {
+        pages.extend((0..EXTENT_PAGES).map(|page| (PageId { page: first.page + page, ..first }, used & (1 << page) != 0)));
+    })?;
+    Ok((pages, next))
+}
+
+/// How many pages of a unit its maps say are in use, IAM pages left out.
+pub(crate) fn page_count(store: &Store, unit: Unit) -> Result<u64, StorageError> {
+    let mut count = 0;
+    let mut next = unit.0;
+    while next != PageId::NONE {
+        next = each_extent(store, next, |_, used| count += u64::from(used.count_ones()))?;
+    }
+    Ok(count)
+}
+
+/// Shows the extents that one map has: the first page, and a bit for each page in use. Returns the next map of its chain.
+fn each_extent(store: &Store, map: PageId, mut show: impl FnMut(PageId, u8)) -> Result<PageId, StorageError> {
     let iam = *store.read(map)?;
     if header::page_type(&iam) != Some(PageType::Iam) {
         return Err(crate::page::checksum::damage(map, "no IAM page in a chain of them".into()));
     }
     let facts = IamFacts::decode(&iam);
-    let bits = map_bits(&iam);
-    let first = facts.interval * INTERVAL_EXTENTS;
-    let mut pages = Vec::new();
-    for bit in (0..INTERVAL_EXTENTS).filter(|bit| bits[*bit as usize / 64] & (1 << (bit % 64)) != 0) {
-        let start = layout::page_of(first + bit);
-        let (map, byte) = layout::pfs(start);
-        let used = used_pages(&*store.read(PageId { file: facts.file, page: map })?, byte);
-        pages.extend((0..EXTENT_PAGES).map(|page| (PageId { file: facts.file, page: start + page }, used & (1 << page) != 0)));
+    let page = |page| PageId { file: facts.file, page };
+    // A thousand extents have their bytes on one page.
+    let mut bytes = None;
+    for (word, bits) in (0..).zip(map_bits(&iam)) {
+        let mut bits = bits;
+        while bits != 0 {
+            let first = layout::page_of(facts.interval * INTERVAL_EXTENTS + word * u64::BITS + bits.trailing_zeros());
+            bits &= bits - 1;
+            let (of, byte) = layout::pfs(first);
+            let states = match &mut bytes {
+                Some((known, states)) if *known == of => states,
+                other => &mut other.insert((of, *store.read(page(of))?)).1,
+            };
+            show(page(first), used_pages(states, byte));
+        }
     }
-    Ok((pages, header::right(&iam)))
+    Ok(header::right(&iam))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::instance::{
 };
 use crate::storage_error::{internal, plain};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thawdb_catalog::store::load_counters;
@@ -177,8 +178,12 @@ fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Resul
     if config.env.device.exists(&files[0].path) {
         let master = open_database(storage, &record(1, "master", files, now, "SIMPLE"))?;
         let mut instance = InstanceCatalog::load(&master.storage.read_view(None)).map_err(storage_of)?;
-        match instance.databases.get(&MASTER_ID.0) {
-            Some(stored) => master.set_record(stored.clone()),
+        match instance.databases.get(&MASTER_ID.0).cloned() {
+            Some(stored) => {
+                let folder = stored.files.first().and_then(|file| file.path.parent());
+                relocate(&master, &mut instance, folder.unwrap_or(&config.data_folder), &config.data_folder)?;
+                master.set_record(instance.databases[&MASTER_ID.0].clone());
+            }
             None => record_master(&master, &mut instance)?,
         }
         return Ok((master, instance));
@@ -190,6 +195,25 @@ fn open_master(storage: &Arc<Storage>, config: &EngineConfig, now: i64) -> Resul
     record_master(&master, &mut instance)?;
     device.remove(&making)?;
     Ok((master, instance))
+}
+
+/// Of a data folder that was moved, or copied: master names the files of all databases where they were, and nothing of the
+/// original is to be touched. What lies elsewhere did not move with it.
+fn relocate(master: &OpenDatabase, instance: &mut InstanceCatalog, from: &Path, to: &Path) -> Result<(), StorageError> {
+    if from == to {
+        return Ok(());
+    }
+    let mut txn = master.storage.begin();
+    for listed in instance.databases.values().cloned().collect::<Vec<_>>() {
+        let mut record = (*listed).clone();
+        for file in &mut record.files {
+            if let Ok(within) = file.path.strip_prefix(from) {
+                file.path = to.join(within);
+            }
+        }
+        instance.put_database(&mut txn, record).map_err(storage_of)?;
+    }
+    txn.commit()
 }
 
 fn record_master(master: &OpenDatabase, instance: &mut InstanceCatalog) -> Result<(), StorageError> {

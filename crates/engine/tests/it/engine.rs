@@ -73,40 +73,112 @@ fn what_was_committed_outlives_an_instance_that_just_stops() {
     }
     drop(session);
     drop(engine);
-    // The record in master names the old folder: the copy replaces it.
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::rename(&copy, &folder).expect("renamed");
-    let engine = thawdb_engine::Engine::open(crate::script::config(&folder)).expect("opens after a stop");
+    let engine = Engine::open(config(&copy)).expect("opens after a stop");
     let mut session = engine.internal_session();
     said(&mut session, "USE shop");
     assert_eq!(said(&mut session, "SELECT v FROM t ORDER BY id"), ["[v int]", "1", "2", "done 2"]);
     assert_eq!(said(&mut session, "SELECT OBJECT_ID('never') AS id"), ["[id int]", "NULL", "done 1"]);
 }
 
-/// A copied database has the same stamp as the original, which is still there: its log is the one beside it.
+/// A copy's master names the original's databases, and all have the same stamps: what is opened, changed and dropped there is
+/// what lies in the copy, wherever below the data folder.
 #[test]
-fn a_copied_master_has_its_own_log() {
+fn a_copied_data_folder_is_one_of_its_own() {
     let (engine, folder) = fresh_engine("original");
-    is_done(&mut engine.internal_session(), "CREATE LOGIN early WITH PASSWORD = 'Wonder-Land9'");
-    engine.close().expect("closes");
-    drop(engine);
-    let files = |folder: &Path| -> BTreeMap<String, Vec<u8>> {
-        let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
-        entries.map(|entry| (entry.file_name().into_string().expect("a name"), std::fs::read(entry.path()).expect("a file"))).collect()
-    };
-    let (original, copy) = (files(&folder), folder.with_extension("copy"));
-    let _ = std::fs::remove_dir_all(&copy);
-    std::fs::create_dir(&copy).expect("a new folder");
-    original.iter().for_each(|(name, bytes)| std::fs::write(copy.join(name), bytes).expect("a copy"));
-    let engine = Engine::open(config(&copy)).expect("the copy opens");
-    is_done(&mut engine.internal_session(), "CREATE LOGIN late WITH PASSWORD = 'Wonder-Land9'");
-    engine.close().expect("closes");
-    drop(engine);
-    let after = files(&folder);
-    for name in ["master.mdf", "mastlog.ldf"] {
-        assert!(original[name] == after[name], "{name} of the original changed");
+    std::fs::create_dir_all(folder.join("far/log")).expect("a folder");
+    let mut session = engine.internal_session();
+    is_done(&mut session, "CREATE DATABASE near");
+    let at = |name: &str| folder.join(name).display().to_string();
+    let (rows, more, log) = (at("far/far.mdf"), at("more.ndf"), at("far/log/far.ldf"));
+    is_done(
+        &mut session,
+        &format!(
+            "CREATE DATABASE far ON PRIMARY (NAME = a, FILENAME = '{rows}'), (NAME = b, FILENAME = '{more}') LOG ON (NAME = l, FILENAME = '{log}')"
+        ),
+    );
+    for name in ["near", "far"] {
+        is_done(&mut session, &format!("USE {name} CREATE TABLE t (v int) INSERT t VALUES (1)"));
     }
-    let engine = Engine::open(config(&copy)).expect("opens again");
-    let logins = "SELECT COUNT(*) FROM sys.sql_logins WHERE name IN ('early', 'late')";
-    assert_eq!(value(&mut engine.internal_session(), logins), "2");
+    drop(session);
+    engine.close().expect("closes");
+    drop(engine);
+    let original = files(&folder);
+    let copy = folder.with_extension("copy");
+    let _ = std::fs::remove_dir_all(&copy);
+    std::fs::create_dir_all(copy.join("far/log")).expect("a new folder");
+    original.iter().for_each(|(path, bytes)| std::fs::write(copy.join(path), bytes).expect("a copy"));
+
+    let copied = Engine::open(config(&copy)).expect("the copy opens");
+    let mut session = copied.internal_session();
+    for name in ["near", "far"] {
+        is_done(&mut session, &format!("USE {name} INSERT t VALUES (2) ALTER DATABASE {name} SET RECOVERY FULL"));
+        // A change of one file records where all are.
+        is_done(
+            &mut session,
+            &format!("USE master ALTER DATABASE {name} MODIFY FILE (NAME = {}, SIZE = 16MB)", if name == "far" { "a" } else { "near" }),
+        );
+    }
+    is_done(&mut session, "CREATE LOGIN late WITH PASSWORD = 'Wonder-Land9'");
+    let elsewhere = format!("SELECT COUNT(*) FROM sys.master_files WHERE physical_name NOT LIKE '{}/%'", copy.display());
+    assert_eq!(value(&mut session, &elsewhere), "0");
+    drop(session);
+    copied.close().expect("closes");
+    drop(copied);
+    assert!(files(&folder) == original, "the original changed");
+
+    let moved = copy.with_extension("moved");
+    let _ = std::fs::remove_dir_all(&moved);
+    std::fs::rename(&copy, &moved).expect("moved");
+    let copied = Engine::open(config(&moved)).expect("opens again");
+    let mut session = copied.internal_session();
+    assert_eq!(value(&mut session, "SELECT COUNT(*) FROM sys.sql_logins WHERE name = 'late'"), "1");
+    for name in ["near", "far"] {
+        assert_eq!(value(&mut session, &format!("SELECT SUM(v) FROM {name}.dbo.t")), "3");
+        is_done(&mut session, &format!("DROP DATABASE {name}"));
+    }
+    drop(session);
+    copied.close().expect("closes");
+    drop(copied);
+    assert!(files(&folder) == original, "the original changed");
+    let left = files(&moved);
+    assert!(!left.keys().any(|path| path.contains("far") || path.contains("near") || path.contains("more")), "{:?}", left.keys());
+}
+
+/// Of a copy without one of its databases the original's is not opened in its place.
+#[test]
+fn what_was_not_copied_is_not_found() {
+    let (engine, folder) = fresh_engine("half-copied");
+    is_done(&mut engine.internal_session(), "CREATE DATABASE shop");
+    engine.close().expect("closes");
+    drop(engine);
+    for missing in ["shop.mdf", "shop_log.ldf"] {
+        let original = files(&folder);
+        let copy = folder.with_extension("copy");
+        let _ = std::fs::remove_dir_all(&copy);
+        std::fs::create_dir_all(&copy).expect("a new folder");
+        original
+            .iter()
+            .filter(|(path, _)| *path != missing)
+            .for_each(|(path, bytes)| std::fs::write(copy.join(path), bytes).expect("a copy"));
+        assert_eq!(files(&copy).len() + 1, original.len(), "{missing}");
+        let copied = Engine::open(config(&copy)).expect("the copy opens");
+        assert_eq!(value(&mut copied.internal_session(), "SELECT state_desc FROM sys.databases WHERE name = 'shop'"), "RECOVERY_PENDING");
+        copied.close().expect("closes");
+        drop(copied);
+        assert!(files(&folder) == original, "the original changed");
+    }
+}
+
+/// What a folder and those below hold, by path.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let name = entry.file_name().into_string().expect("a name");
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()).into_iter().map(|(below, bytes)| (format!("{name}/{below}"), bytes)));
+        } else {
+            found.insert(name, std::fs::read(entry.path()).expect("a file"));
+        }
+    }
+    found
 }

@@ -7,9 +7,10 @@
 //! In a unique index two entries with one own key are a duplicate only if both live: a row that a writer has deleted or
 //! changed since its chunk was scanned has its entry's end in the side tree.
 
-use super::runs::of_runs;
-use super::{CHUNK_ROWS_MIN, CHUNKS_AT_ONCE, Chunk, Entries, OnlineBuild, chunks_at_once, round_rows};
+use super::runs::{Reader, of_runs};
+use super::{CHUNK_ROWS_MIN, CHUNKS_AT_ONCE, Chunk, Entries, OnlineBuild, chunks_at_once, read_back, round_rows};
 use crate::index_build::BuildError;
+use thawdb_device::BackgroundWork;
 use thawdb_storage::page_reads::{count_for_me, page_reads};
 use thawdb_storage::sort::{RunMerge, SortedRound};
 use thawdb_storage::{BulkAppend, Row, StorageError, Txn};
@@ -50,8 +51,9 @@ impl OnlineBuild {
         };
         // A round is gathered ahead only once this one is used up: no more rows are under way than may be lost.
         let mut merge = if rows == self.rounds.ready() { self.merge.take() } else { None };
+        let reads_back = self.reads_back();
         let (own, gathered) = std::thread::scope(|scope| {
-            let helper = merge.as_mut().map(|merge| scope.spawn(|| (merge.next_round(), page_reads())));
+            let helper = merge.as_mut().map(|merge| scope.spawn(move || (next_round(merge, reads_back), page_reads())));
             let own = self.land().and_then(|()| self.send(chunk));
             let gathered = helper.map(|helper| {
                 let (round, reads) = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -75,6 +77,10 @@ impl OnlineBuild {
         }
     }
 
+    fn reads_back(&self) -> Option<BackgroundWork> {
+        (!self.cache.has_all(self.ahead.run_count)).then(|| self.database.store().env().background)
+    }
+
     /// Gathers a round; none at the runs' end.
     fn gather(&mut self) -> Result<(), BuildError> {
         let mut merge = match self.merge.take() {
@@ -86,7 +92,7 @@ impl OnlineBuild {
             }
         };
         // An error leaves no merge: the next one begins behind what is in the target.
-        let round = merge.next_round().map_err(of_runs)?;
+        let round = next_round(&mut merge, self.reads_back()).map_err(of_runs)?;
         self.add_round(round);
         self.merge = Some(merge);
         Ok(())
@@ -178,4 +184,12 @@ impl OnlineBuild {
             _ => Err(self.duplicate(key)?),
         }
     }
+}
+
+/// Gathers a round; `reads_back` tells how runs are read on, where there are any that are not in memory.
+fn next_round(merge: &mut RunMerge<Reader>, reads_back: Option<BackgroundWork>) -> Result<Option<SortedRound>, StorageError> {
+    if let Some(background) = reads_back {
+        read_back::refill(merge, background)?;
+    }
+    merge.next_round()
 }

@@ -51,6 +51,7 @@
 
 mod catch_up;
 mod merge;
+mod read_back;
 mod rounds;
 mod runs;
 mod scan;
@@ -269,9 +270,6 @@ impl OnlineBuild {
         self.open_scan = None;
         (self.batch, self.spare_batch) = (RowBatch::default(), None);
         self.go_back();
-        if let Some(merge) = &mut self.merge {
-            merge.each_reader(&mut Reader::rest);
-        }
     }
 
     /// Whether nothing is on its way: it may rest.

@@ -211,7 +211,7 @@ impl Database {
         let mut allocated = 0;
         for info in &units.here {
             for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
-                allocated += crate::units::pages_of(&self.store, unit)?.len() as u64;
+                allocated += crate::units::page_count(&self.store, unit)?;
             }
         }
         Ok(PageCounts { allocated, reached: reached.pages.len() as u64 })
@@ -243,10 +243,10 @@ impl Database {
         Ok(Slotted(&page).search(key).ok().map(|slot| (header::page_id(&page), slot)))
     }
 
-    /// Pages allocated to a tree, large parts included.
+    /// Pages allocated to the rows of a tree: parts of large values have a unit of their own.
     pub fn tree_page_count(&self, tree: TreeId) -> Result<u64, StorageError> {
         let info = self.tree(tree, 0)?;
-        Ok(crate::units::pages_of(&self.store, info.unit)?.len() as u64)
+        crate::units::page_count(&self.store, info.unit)
     }
 
     fn check_units(&self, findings: &mut Findings) -> Result<Units, StorageError> {

@@ -28,9 +28,12 @@
 //! Locks: `REDO_PENDING` (5). Redo reads the log under the exclusive latch of the page being loaded.
 
 mod open;
+mod places;
 mod redo;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use places::Relocated;
 
 use crate::hash::FastHash;
 use crate::ids::{Lsn, PageId};

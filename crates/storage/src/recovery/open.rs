@@ -1,5 +1,6 @@
 //! Opening: boot page, log, analysis, files.
 
+use super::places::Places;
 use super::{PendingState, RecoveryListener};
 use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
@@ -16,7 +17,7 @@ use crate::store::create::log_config;
 use crate::store::file::DataFile;
 use crate::store::loose::LoosePart;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use thawdb_device::{AlignedBuf, BlockFile, DeviceErrorKind, Env, OpenMode, ReadRequest};
 
@@ -41,7 +42,7 @@ impl Store {
             .iter()
             .find(|(_, spec)| spec.kind == FileKind::Log)
             .ok_or_else(|| damage(BOOT, "the boot page names no log".into()))?;
-        let log_file = env.device.open(&found_path(env, primary, &facts, log_spec), OpenMode::Existing)?;
+        let log_file = env.device.open(&Places::of(env, primary, &facts).find(&log_spec.path), OpenMode::Existing)?;
         let (log, master) = Log::open(log_file, log_config(log_spec), facts.stamp)?;
         let (state, loose) = analyse(&log, &master, copies, listener)?;
         let store = Self::assemble(name, number, env, pool, Some(log));
@@ -49,13 +50,16 @@ impl Store {
         store.pending.fill(state);
         store.loose.fill(loose.parts());
         if let Some((number, spec)) = facts.files.iter().find(|(number, _)| *number == BOOT.file) {
-            store.open_data_file(*number, 1, spec, device.clone(), facts.stamp)?;
+            let spec = FileSpec { path: primary.into(), ..spec.clone() };
+            store.open_data_file(*number, 1, &spec, device.clone(), facts.stamp)?;
         }
         // The boot page with what the log adds to it: files that came or went since it was written.
-        let facts = BootFacts::decode(&*store.read(BOOT)?)?;
+        let mut facts = BootFacts::decode(&*store.read(BOOT)?)?;
+        store.relocated.fill(&Places::of(env, primary, &facts), &facts);
+        store.relocated.apply(&mut facts);
         for (number, spec) in facts.files.iter().filter(|(number, _)| *number != BOOT.file) {
             if let FileKind::Rows { filegroup } = spec.kind {
-                let device = env.device.open(&found_path(env, primary, &facts, spec), OpenMode::Existing)?;
+                let device = env.device.open(&spec.path, OpenMode::Existing)?;
                 store.open_data_file(*number, filegroup, spec, device, facts.stamp)?;
             }
         }
@@ -84,17 +88,6 @@ impl Store {
         self.file(number)?.set_pages(facts.pages);
         self.space.set_file(number, filegroup, facts.pages);
         Ok(())
-    }
-}
-
-/// The path a file was made with, or its name beside the primary file if the database was moved. Of one whose primary file is
-/// not where it was made the files beside it come first: it may be a copy, and the original's are not to be touched.
-fn found_path(env: &Env, primary: &Path, facts: &BootFacts, spec: &FileSpec) -> PathBuf {
-    let beside = primary.parent().and_then(|folder| Some(folder.join(spec.path.file_name()?)));
-    let is_elsewhere = facts.files.iter().any(|(number, made)| *number == BOOT.file && made.path != primary);
-    match beside.filter(|beside| env.device.exists(beside)) {
-        Some(beside) if is_elsewhere || !env.device.exists(&spec.path) => beside,
-        _ => spec.path.clone(),
     }
 }
 

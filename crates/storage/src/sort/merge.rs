@@ -274,9 +274,9 @@ impl<R: RunReader> RunMerge<R> {
         Ok(self.take_round()?.map(|rows| SortedRound { rows, scratch: Vec::new() }))
     }
 
-    /// Calls `visit` with every reader that may have more.
-    pub fn each_reader(&mut self, visit: &mut dyn FnMut(&mut R)) {
-        self.sources.iter_mut().for_each(|source| visit(&mut source.reader));
+    /// The readers that may have more.
+    pub fn readers(&mut self) -> impl Iterator<Item = &mut R> {
+        self.sources.iter_mut().filter(|source| source.goes_on).map(|source| &mut source.reader)
     }
 }
 

@@ -76,7 +76,14 @@ impl Store {
 
     /// The table of files: number and settings.
     pub fn file_table(&self) -> Result<Vec<(u16, FileSpec)>, StorageError> {
-        Ok(BootFacts::decode(&*self.read(BOOT)?)?.files)
+        Ok(self.boot_facts()?.files)
+    }
+
+    /// What the boot page says, with the files where they are.
+    fn boot_facts(&self) -> Result<BootFacts, StorageError> {
+        let mut facts = BootFacts::decode(&*self.read(BOOT)?)?;
+        self.relocated.apply(&mut facts);
+        Ok(facts)
     }
 
     /// Changes the table of files; durable on return.
@@ -87,7 +94,7 @@ impl Store {
 
     /// Changes the table of files; durable with the log up to what is returned.
     fn log_table(&self, change: impl FnOnce(&mut BootFacts)) -> Result<Lsn, StorageError> {
-        let mut facts = BootFacts::decode(&*self.read(BOOT)?)?;
+        let mut facts = self.boot_facts()?;
         change(&mut facts);
         let (head, mut table) = facts.encode()?;
         table.resize(PAGE_BYTES - usize::from(boot::BOOT_FILES), 0);
@@ -108,7 +115,7 @@ impl Store {
         if usize::from(number) > super::FILES_MAX {
             return Err(StorageError::TooLong { bytes: usize::from(number), bytes_max: super::FILES_MAX });
         }
-        let stamp = BootFacts::decode(&*self.read(BOOT)?)?.stamp;
+        let stamp = self.boot_facts()?.stamp;
         let device = self.env().device.open(&spec.path, OpenMode::CreateNew)?;
         let pages = extents_of(spec.size_bytes).max(EXTENTS_MIN) * EXTENT_PAGES;
         let facts = FileFacts { stamp, pages, file: number, filegroup };

@@ -37,7 +37,7 @@ use crate::error::StorageError;
 use crate::ids::{Lsn, PageId};
 use crate::log::Log;
 use crate::pool::{Pool, PoolFile};
-use crate::recovery::Pending;
+use crate::recovery::{Pending, Relocated};
 use crate::space::Space;
 use dirty::DirtyLists;
 use file::DataFile;
@@ -72,6 +72,7 @@ pub struct Store {
     pub(crate) file_changes: Mutex<()>,
     pub(crate) read_only: files::ReadOnly,
     pub(crate) pending: Pending,
+    pub(crate) relocated: Relocated,
     pub(crate) loose: loose::Loose,
     settings: background::Settings,
     pub(crate) bulk_pages: bulk_pages::BulkPages,
@@ -99,6 +100,7 @@ impl Store {
             file_changes: Mutex::new(&FILE_CHANGES, ()),
             read_only: files::ReadOnly::default(),
             pending: Pending::new(),
+            relocated: Relocated::default(),
             loose: loose::Loose::new(),
             settings: background::Settings::new(),
             bulk_pages: bulk_pages::BulkPages::new(),
