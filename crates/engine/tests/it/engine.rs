@@ -1,6 +1,7 @@
 //! The engine's doors: login, cancellation, remote calls, transactions of the client's manager.
 
 use crate::asked::{is_done, value};
+use crate::folders::folder as own_folder;
 use crate::script::{config, fresh_engine, said};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,8 +66,7 @@ fn what_was_committed_outlives_an_instance_that_just_stops() {
     said(&mut session, "INSERT t (v) VALUES (1), (2)");
     said(&mut session, "BEGIN TRAN INSERT t (v) VALUES (3) CREATE TABLE never (a int)");
     // Nothing is closed: what a kill leaves. The files are locked by the old instance, so copies are opened.
-    let copy = folder.with_extension("copy");
-    let _ = std::fs::remove_dir_all(&copy);
+    let copy = own_folder("stopped-copy");
     std::fs::create_dir_all(&copy).expect("made");
     for entry in std::fs::read_dir(&folder).expect("readable").flatten().filter(|e| e.path().is_file()) {
         std::fs::copy(entry.path(), copy.join(entry.file_name())).expect("copied");
@@ -103,8 +103,7 @@ fn a_copied_data_folder_is_one_of_its_own() {
     engine.close().expect("closes");
     drop(engine);
     let original = files(&folder);
-    let copy = folder.with_extension("copy");
-    let _ = std::fs::remove_dir_all(&copy);
+    let copy = own_folder("original-copy");
     std::fs::create_dir_all(copy.join("far/log")).expect("a new folder");
     original.iter().for_each(|(path, bytes)| std::fs::write(copy.join(path), bytes).expect("a copy"));
 
@@ -126,8 +125,7 @@ fn a_copied_data_folder_is_one_of_its_own() {
     drop(copied);
     assert!(files(&folder) == original, "the original changed");
 
-    let moved = copy.with_extension("moved");
-    let _ = std::fs::remove_dir_all(&moved);
+    let moved = own_folder("original-moved");
     std::fs::rename(&copy, &moved).expect("moved");
     let copied = Engine::open(config(&moved)).expect("opens again");
     let mut session = copied.internal_session();
@@ -153,8 +151,7 @@ fn what_was_not_copied_is_not_found() {
     drop(engine);
     for missing in ["shop.mdf", "shop_log.ldf"] {
         let original = files(&folder);
-        let copy = folder.with_extension("copy");
-        let _ = std::fs::remove_dir_all(&copy);
+        let copy = own_folder("half-copy");
         std::fs::create_dir_all(&copy).expect("a new folder");
         original
             .iter()

@@ -2,6 +2,7 @@
 //! the index agrees with the table and with one built in one go.
 
 use crate::asked::value;
+use crate::folders::folder;
 use crate::script::{config, fresh_engine, said};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -180,9 +181,7 @@ impl Clock for Shifted {
 }
 
 fn engine_with_clock(name: &str) -> (Arc<Engine>, Arc<Shifted>) {
-    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("engine-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    let mut config = config(&folder);
+    let mut config = config(&folder(name));
     let clock = Arc::new(Shifted { base: config.env.clock.clone(), by_ns: AtomicU64::new(0), each_ns: AtomicU64::new(0) });
     config.env.clock = clock.clone();
     (Engine::open(config).expect("opens"), clock)

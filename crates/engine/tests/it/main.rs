@@ -18,6 +18,7 @@ mod calls;
 mod compression;
 mod damage;
 mod engine;
+mod folders;
 mod histories;
 mod index_statements;
 mod index_stops;

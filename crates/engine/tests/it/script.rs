@@ -1,5 +1,6 @@
 //! Runs the files of `tests/sql`.
 
+use crate::folders::folder;
 use crate::transcript::Transcript;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,7 @@ use thawdb_engine::{Engine, EngineConfig, Session};
 
 /// An engine on an empty folder of its own.
 pub fn fresh_engine(name: &str) -> (Arc<Engine>, PathBuf) {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("engine-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = folder(name);
     let engine = Engine::open(config(&folder)).expect("an empty folder opens");
     (engine, folder)
 }

@@ -110,7 +110,7 @@ fn logins_come_and_go() {
 #[test]
 fn what_was_granted_is_there_after_a_restart() {
     let (engine, mut sa) = shop("security-restart");
-    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-security-restart");
+    let folder = crate::folders::path_of("security-restart");
     is_done(&mut sa, "CREATE ROLE readers; ALTER ROLE readers ADD MEMBER alice; GRANT SELECT ON dbo.shown TO readers");
     is_done(
         &mut sa,

@@ -164,6 +164,12 @@ impl WindowCache {
         Self { windows: Mutex::new(&LOG_WINDOWS, VecDeque::new()) }
     }
 
+    /// Stretches it has.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.windows.lock().len()
+    }
+
     /// Forgets everything.
     pub fn clear(&self) {
         self.windows.lock().clear();
@@ -190,13 +196,16 @@ impl Default for WindowCache {
 }
 
 impl Log {
-    /// Reads the record at `at`, as [`Self::read`] does, from a stretch in `cache` if it lies in one whole.
-    pub fn read_through(&self, cache: &WindowCache, at: Lsn, out: &mut Vec<u8>) -> Result<(), StorageError> {
+    /// Reads the record at `at`, as [`Self::read`] does, from a stretch in `cache` if it lies in one whole. One that is further
+    /// from `met`, the record of the chain met before, than a stretch is long is read alone: a page that is changed now and
+    /// then has its records all over the log, and stretches read for them would cost more than what they lead to.
+    pub fn read_through(&self, cache: &WindowCache, at: Lsn, met: Lsn, out: &mut Vec<u8>) -> Result<(), StorageError> {
         let vlf = self.state.lock().ring.locate(at).ok_or_else(|| damage(at, 0, "the record's part of the log is no longer held"))?;
         let number = (at.0 - vlf.start.0) / CACHE_WINDOW_BYTES;
         let start = Lsn(vlf.start.0 + number * CACHE_WINDOW_BYTES);
         let window = match cache.get(start) {
             Some(window) => window,
+            None if met.0.abs_diff(at.0) > CACHE_WINDOW_BYTES => return self.read(at, out).map(drop),
             None => {
                 let bytes = CACHE_WINDOW_BYTES.min(vlf.end().0 - start.0);
                 let mut window = AlignedBuf::zeroed(usize::try_from(bytes).expect("a window is small"));

@@ -172,6 +172,12 @@ impl Pending {
         }
     }
 
+    /// Stretches of the log that are kept.
+    #[cfg(test)]
+    fn window_count(&self) -> usize {
+        self.windows.len()
+    }
+
     /// All of them, with their oldest and newest changes.
     pub(crate) fn all(&self) -> Vec<MissingPage> {
         if self.is_empty() {

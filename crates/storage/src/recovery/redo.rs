@@ -127,10 +127,10 @@ impl Store {
         let log = self.log().ok_or_else(|| StorageError::Bug("redo without a log".into()))?;
         let mut records = Vec::new();
         let mut afresh = false;
-        let mut at = newest;
+        let (mut at, mut met) = (newest, newest);
         while at > has {
             let mut bytes = Vec::new();
-            log.read_through(&self.pending.windows, at, &mut bytes)?;
+            log.read_through(&self.pending.windows, at, met, &mut bytes)?;
             let record = match record::decode(&bytes) {
                 Ok(Record::Page(record)) if record.page == page => record,
                 other => return Err(damage(page, format!("log record {:#x} should be the page's, is {other:?}", at.0))),
@@ -142,7 +142,7 @@ impl Store {
             if afresh {
                 break;
             }
-            at = previous;
+            (at, met) = (previous, at);
         }
         if !afresh && at != has {
             return Err(damage(page, format!("the page has LSN {:#x}, its next record follows {:#x}", has.0, at.0)));

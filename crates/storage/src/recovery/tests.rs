@@ -339,6 +339,26 @@ fn make(run: &Run) -> PageId {
     page
 }
 
+/// Redo of a page whose records lie far from each other reads them, and not the log around each.
+#[test]
+fn records_far_apart_are_read_alone() {
+    let mut run = Run::with_log(12, 4096, 64 * MIB);
+    let (rare, other) = (make(&run), make(&run));
+    let mut end = Lsn(0);
+    for turn in 0..12_u32 {
+        end = put(&run.store, rare, turn, &turn.to_le_bytes());
+        for round in 0..150_u32 {
+            end = put(&run.store, other, 0, &[(turn + round) as u8; 4000]).max(end);
+        }
+    }
+    run.store.flush_log(end).expect("flushes");
+    let newest = header::lsn(&run.store.read(rare).expect("reads"));
+    run.recover();
+    let length = run.store.chain_length(rare, newest).expect("reads the log");
+    assert!(length >= 12, "{length} records");
+    assert!(run.store.pending.window_count() <= 2, "{} stretches for {length} records", run.store.pending.window_count());
+}
+
 /// A page that is changed again and again between others, and never written, is in the log whole now and then: the first who
 /// touches it after a crash need not go through all of the log.
 #[test]

@@ -27,6 +27,8 @@ use thawdb_observe::wait;
 /// Seconds of the baseline, and longest wait for the throughput to come back.
 const BASELINE_SECONDS: u64 = 3;
 const BACK_SECONDS_MAX: u64 = 120;
+/// Parts of the table changed one after another to fill the log.
+const FILL_PARTS: u64 = 16;
 /// Part of the baseline at which throughput counts as back.
 const BACK_PART: f64 = 0.9;
 /// What every row says before the open transaction changes it, and what that makes of it.
@@ -71,16 +73,28 @@ fn log_mib(session: &mut Session) -> Result<i64, Failure> {
     number(session, "SELECT CONVERT(bigint, used_log_space_in_bytes) / 1048576 FROM sys.dm_db_log_space_usage")
 }
 
-/// Changes every row, and commits, until the open transaction's like would make the log `bytes` longer than it was.
-fn fill_log(session: &mut Session, before_mib: i64, bytes: u64) -> Result<(), Failure> {
+/// Changes rows, and commits, until the log is as much longer than it was as makes `bytes` with what the open transaction
+/// will write, going by what the first rows' took.
+fn fill_log(session: &mut Session, rows: u64, before_mib: i64, bytes: u64) -> Result<(), Failure> {
     let wanted = i64::try_from(bytes >> 20).unwrap_or(i64::MAX);
-    let (mut logged, mut one) = (0, 0);
-    while logged + one < wanted {
-        session.execute("UPDATE dbo.Votes SET VoteTypeId = VoteTypeId % 15 + 1")?;
-        let added = log_mib(session)? - before_mib - logged;
-        (logged, one) = (logged + added, one.max(added));
+    let mut change = |part: u64| -> Result<i64, Failure> {
+        let first = part % FILL_PARTS * rows / FILL_PARTS;
+        session.execute(&format!(
+            "UPDATE dbo.Votes SET VoteTypeId = VoteTypeId % 15 + 1 WHERE Id > {first} AND Id <= {}",
+            first + rows.div_ceil(FILL_PARTS)
+        ))?;
+        Ok(log_mib(session)? - before_mib)
+    };
+    let mut logged = change(0)?;
+    let one = logged * FILL_PARTS.cast_signed();
+    for part in 1.. {
+        let before = logged;
+        if logged + one >= wanted {
+            break;
+        }
+        logged = change(part)?;
         // What is freed meanwhile is as much as what comes.
-        if added < one / 4 {
+        if (logged - before) * (4 * FILL_PARTS.cast_signed()) < one {
             break;
         }
     }
@@ -109,7 +123,7 @@ pub fn write(arguments: &BenchRecoveryWriterArguments) -> Result<ExitCode, Failu
     }
     let before = log_mib(&mut session)?;
     if let Some(bytes) = arguments.log {
-        fill_log(&mut session, before, bytes)?;
+        fill_log(&mut session, arguments.rows, before, bytes)?;
     }
     let watch = Stopwatch::start();
     change_all(&mut session)?;
