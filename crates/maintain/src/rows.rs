@@ -36,6 +36,8 @@ impl RowBatch {
             rows += block.len();
             self.used += 1;
         }
+        // Those of a longer batch before.
+        self.blocks[self.used..].iter_mut().for_each(RowBlock::let_go);
         Ok(rows)
     }
 

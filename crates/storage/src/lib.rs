@@ -3,6 +3,7 @@
 //! Keys are memcmp-ordered byte strings, rows are byte strings. The doors to this crate are [`Storage`] (one an
 //! instance), [`Database`], [`Txn`], [`ReadView`], [`Scan`], [`BulkAppender`] and `sort::ExternalSort`.
 
+mod ahead_page;
 mod btree;
 mod bulk;
 pub mod check;
@@ -53,6 +54,7 @@ pub use ids::{LargeRef, Lsn, PageId, TreeId, TxnId};
 pub use locked_scan::{LockedRows, LockingScan};
 pub use look::{Look, TreeHandle};
 pub use mini::{Handle, Mini, UnitSpec};
+pub use read_ahead::group::ScanGroup;
 pub use recovery::RecoveryListener;
 pub use row_block::{PlainRows, RowBlock};
 pub use scan::Scan;

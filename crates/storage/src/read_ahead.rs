@@ -4,36 +4,41 @@
 //!   level 2:  | node | node | ... |  -> right sibling             nodes of level 1 are asked for some dozens ahead
 //!                └► level 1:  | leaf | leaf | ... |               cursor walks ahead of the scan
 //!                 └── absent leaves of a chunk, in file order, neighbours joined ──► fetches, by the device's threads
-//!   scan asks for a leaf ──► its chunk is waited for ──► copied out of its buffer, or it is in the pool by now
+//!   scan asks for a leaf ──► its chunk is waited for ──► looked at in its buffer, or it is in the pool by now
 //! ```
-//! Pages go into the pool only where that evicts nobody: into free frames, or for the first quarter of the pool. The
-//! rest is served from the buffers alone, so a scan of everything neither flushes the pool nor pays for it. Nodes of level 1
-//! go into the pool: there is one to some hundred leaves, and reading one only when the cursor comes to it would make the
-//! whole queue wait for a single page at the queue's end.
+//! A scan of one of many parts of a tree is begun before its turn comes ([`ReadAhead::begin`]), so that the disk does not stand
+//! still between two parts; what it shares with the others is in [`group`].
+//!
+//! Some pages go into the pool ([`group`] says which). The rest is served from the buffers alone, so a scan of everything
+//! neither flushes the pool nor pays for it. Nodes of level 1 go into the pool: there is one to some hundred leaves, and
+//! reading one only when the cursor comes to it would make the whole queue wait for a single page at the queue's end.
 //!
 //! Invariants: 1. a page from a buffer is whole and sound, and its mark of absence is what it was before it was asked for
 //! (`plan_chunk`, `page_of`, `fetch`): nobody has had it in the pool since, nor written it otherwise, so the bytes
-//! are its newest. 2. At most [`CHUNKS_MAX`] chunks are under way, of [`CHUNK_LEAVES`] leaves at most, together at most an
-//! [`AHEAD_SHARE`]th of the pool. 3. Nothing here is needed for a right answer: what is not served, the scan reads
-//! through the pool, where errors are met.
+//! are its newest. 2. At most [`CHUNKS_MAX`] chunks of one scan are under way, of [`CHUNK_LEAVES`] leaves at most, together at
+//! most an [`AHEAD_SHARE`]th of the pool; beyond the first ones only as far as the instance's memory account grants it. 3. Nothing
+//! here is needed for a right answer: what is not served, the scan reads through the pool, where errors are met.
 //!
 //! Latches: one node of level 1 at a time, shared. Failure: none; a failed read serves nothing.
 
 mod fetch;
+pub(crate) mod group;
 
-use crate::btree::child_of;
-use crate::ids::PageId;
+use crate::ahead_page::AheadPage;
+use crate::btree::{Tree, child_of};
+use crate::ids::{PageId, TxnId};
 use crate::memory::{Clerk, Grant};
-use crate::page::{PAGE_BYTES, PageBytes, PageType, Slotted, header};
+use crate::page::{PAGE_BYTES, PageType, Slotted, header};
 use crate::page_reads;
+use crate::pool::Pool;
 use crate::spec::KeyRange;
 use crate::store::Store;
 use crate::units::TreeInfo;
-use fetch::{Fetch, Fetched, Job, Run, Wanted};
+use fetch::{Fetch, Job, Run, Wanted};
+use group::ScanGroup;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use thawdb_device::AlignedBuf;
 
 /// Leaves of a chunk once the scan has shown to be long: 2 MiB, two of the device's pieces at the least.
@@ -59,14 +64,27 @@ const RUN_PAGES_MAX: usize = 256;
 /// Unwanted pages read along between two wanted ones rather than splitting the request.
 const GAP_PAGES_MAX: u32 = 4;
 
+/// Leaves that scans taking turns have asked for together: a deep queue, in proportion to the pool.
+pub(crate) fn leaves_ahead(store: &Store) -> usize {
+    (CHUNK_LEAVES * CHUNKS_MAX).min(store.pool().frame_count() / AHEAD_SHARE)
+}
+
 /// Some leaves in key order, those absent under way or read.
 struct Chunk {
     leaves: usize,
     /// Those under way, by file.
     fetches: Vec<(u16, Fetch)>,
-    /// Pages asked for, in file order; where each lies in `fetched` once it is there.
+    /// Pages asked for, in file order.
     pages: Vec<PageId>,
-    fetched: Vec<(u16, Fetched)>,
+    /// What was read, by file.
+    read: Vec<(u16, Vec<Wanted>, Vec<ReadRun>)>,
+}
+
+/// A run that was read.
+struct ReadRun {
+    first: u32,
+    pages: usize,
+    memory: Arc<AlignedBuf>,
 }
 
 impl Chunk {
@@ -81,17 +99,20 @@ impl Chunk {
             if fetched.wanted.iter().any(|wanted| wanted.sound) {
                 page_reads::fetched_ahead(fetched.runs.iter().map(|run| run.pages).sum());
             }
-            self.fetched.push((file, fetched));
+            let run = |run: Run| ReadRun { first: run.first, pages: run.pages, memory: Arc::new(run.memory) };
+            self.read.push((file, fetched.wanted, fetched.runs.into_iter().map(run).collect()));
         }
     }
 
-    /// The bytes of `page` and the mark of its absence, if they can be used.
-    fn bytes_of(&self, page: PageId) -> Option<(&PageBytes, u64)> {
-        let (_, fetched) = self.fetched.iter().find(|(file, _)| *file == page.file)?;
-        let at = fetched.wanted.binary_search_by_key(&page.page, |wanted| wanted.page).ok()?;
-        let wanted = fetched.wanted[at];
-        let bytes = fetched.runs.iter().find_map(|run| run.page(page.page)).filter(|_| wanted.sound)?;
-        Some((bytes, wanted.mark))
+    /// `page` and the mark of its absence, if it can be used.
+    fn page_of(&self, page: PageId) -> Option<(AheadPage, u64)> {
+        let (_, wanted, runs) = self.read.iter().find(|(file, ..)| *file == page.file)?;
+        let at = wanted.binary_search_by_key(&page.page, |wanted| wanted.page).ok()?;
+        let wanted = wanted[at];
+        let inside = |run: &&ReadRun| page.page.checked_sub(run.first).is_some_and(|at| (at as usize) < run.pages);
+        let run = runs.iter().find(inside).filter(|_| wanted.sound)?;
+        let bytes_before = (page.page - run.first) as usize * PAGE_BYTES;
+        Some((AheadPage::new(run.memory.clone(), bytes_before), wanted.mark))
     }
 }
 
@@ -114,9 +135,9 @@ pub(crate) struct ReadAhead {
     bounds: (usize, usize),
     /// Leave to use memory beyond the first chunks.
     grant: Option<Grant>,
-    /// Pages let into the pool.
-    admitted: Arc<AtomicUsize>,
-    spare: Vec<AlignedBuf>,
+    group: Arc<ScanGroup>,
+    /// Whether the scan goes on beyond its range in another one, so that nodes beyond it are worth reading.
+    goes_on: bool,
 }
 
 impl ReadAhead {
@@ -133,8 +154,8 @@ impl ReadAhead {
             next_leaves: FIRST_CHUNK_LEAVES,
             bounds: (CHUNK_LEAVES, CHUNKS_MAX),
             grant: None,
-            admitted: Arc::new(AtomicUsize::new(0)),
-            spare: Vec::new(),
+            group: Arc::default(),
+            goes_on: false,
         }
     }
 
@@ -160,6 +181,35 @@ impl ReadAhead {
         }
     }
 
+    /// Starts at `slot` of `node` and asks for what comes first, before the scan is asked for it. The next part of the tree is
+    /// read by another scan of `group`.
+    pub(crate) fn begin(
+        &mut self,
+        (store, tree, range): (&Store, &TreeInfo, &KeyRange),
+        group: &Arc<ScanGroup>,
+        (node, slot): (PageId, usize),
+        above: Option<(PageId, usize)>,
+    ) {
+        assert!(self.cursor.is_none() && self.chunks.is_empty(), "a scan begins once");
+        (self.group, self.goes_on) = (group.clone(), true);
+        self.expect_whole();
+        self.cursor = Some((node, slot));
+        self.upper = above.map(|(node, slot)| (node, slot + 1));
+        self.fill(store, tree, range);
+    }
+
+    /// Leaves asked for that the scan has not come to.
+    pub(crate) fn leaves_under_way(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.leaves).sum::<usize>().saturating_sub(self.consumed)
+    }
+
+    /// Waits for the first chunk.
+    pub(crate) fn receive_first(&mut self) {
+        if let Some(chunk) = self.chunks.front_mut() {
+            chunk.receive();
+        }
+    }
+
     /// The scan has lost its way and descends: what was planned may lie elsewhere.
     pub(crate) fn restart(&mut self) {
         (self.cursor, self.upper, self.consumed) = (None, None, 0);
@@ -175,8 +225,13 @@ impl ReadAhead {
         while self.chunks.front().is_some_and(|chunk| chunk.leaves < self.consumed) {
             let done = self.chunks.pop_front().expect("seen above");
             self.consumed -= done.leaves;
-            self.recycle(done);
+            self.recycle(done, store.pool());
         }
+        self.fill(store, tree, range);
+    }
+
+    /// Asks for more while that is in bounds.
+    fn fill(&mut self, store: &Store, tree: &TreeInfo, range: &KeyRange) {
         // What is asked for stays in proportion to what was used, so that a short scan reads little in vain.
         let mut planned: usize = self.chunks.iter().map(|chunk| chunk.leaves).sum();
         while self.cursor.is_some() && self.chunks.len() < self.bounds.1 && planned < self.consumed_in_all * 4 {
@@ -199,23 +254,19 @@ impl ReadAhead {
         bytes <= grant.bytes() || grant.try_resize(bytes) || self.chunks.is_empty()
     }
 
-    /// Whether a chunk may have asked for `page`.
-    pub(crate) fn may_have(&self, page: PageId) -> bool {
-        self.chunks.iter().any(|chunk| chunk.has(page))
-    }
-
-    fn recycle(&mut self, chunk: Chunk) {
-        let runs = chunk.fetched.into_iter().flat_map(|(_, fetched)| fetched.runs);
-        self.spare.extend(runs.map(|run| run.memory));
-        // Those of a size that is not asked for any more go.
-        let excess = self.spare.len().saturating_sub(2 * CHUNKS_MAX);
-        self.spare.drain(..excess);
+    fn recycle(&self, chunk: Chunk, pool: &Pool) {
+        chunk.read.into_iter().flat_map(|(.., runs)| runs).for_each(|run| self.group.lend(run.memory, pool));
     }
 
     /// Asks for the next leaves.
     fn plan_chunk(&mut self, store: &Store, tree: &TreeInfo, range: &KeyRange) {
-        let aim = self.next_leaves;
         let leaves_max = store.pool().frame_count() / AHEAD_SHARE / CHUNKS_MAX;
+        let aim = self.next_leaves.min(leaves_max.max(CHUNK_LEAVES_MIN));
+        if self.consumed_in_all >= CHUNK_LEAVES {
+            let nodes = Tree { store, info: tree, author: TxnId(0), finishing: false };
+            // What cannot be told may be little.
+            self.group.expect(|| nodes.leaves_between(range).unwrap_or(0), store.pool());
+        }
         self.next_leaves = (aim * 2).min(leaves_max.clamp(CHUNK_LEAVES_MIN, CHUNK_LEAVES)).min(self.bounds.0);
         if aim >= NODES_CHUNK_LEAVES.min(leaves_max) {
             self.ask_nodes(store, tree, range);
@@ -224,8 +275,8 @@ impl ReadAhead {
         while leaves < aim
             && let Some((node, slot)) = self.cursor
         {
-            self.come_to_node(node);
-            let Some((next, found)) = children(store, tree, range, (node, slot), 1, aim - leaves) else {
+            self.come_to_node(node, store.pool());
+            let Some((next, found)) = children(store, tree, Some(range), (node, slot), 1, aim - leaves) else {
                 self.cursor = None;
                 break;
             };
@@ -237,9 +288,9 @@ impl ReadAhead {
             return;
         }
         wanted.sort_unstable_by_key(|(page, _)| (page.file, page.page));
-        let fetches = self.ask(store, &wanted, Some(self.admitted.clone()));
+        let fetches = self.ask(store, &wanted, Some(self.group.clone()));
         let pages = wanted.into_iter().map(|(page, _)| page).collect();
-        self.chunks.push_back(Chunk { leaves, fetches, pages, fetched: Vec::new() });
+        self.chunks.push_back(Chunk { leaves, fetches, pages, read: Vec::new() });
     }
 
     /// Asks for the next nodes of level 1 when half of those asked for are used.
@@ -247,6 +298,7 @@ impl ReadAhead {
         let most = NODES_AHEAD.min(store.pool().frame_count() / AHEAD_SHARE / 4);
         let Some(upper) = self.upper.filter(|_| self.nodes.len() <= most / 2) else { return };
         let count_max = if self.nodes.is_empty() { FIRST_NODES_AHEAD.min(most) } else { most };
+        let range = Some(range).filter(|_| !self.goes_on);
         let Some((next, found)) = children(store, tree, range, upper, 2, count_max) else {
             self.upper = None;
             return;
@@ -260,19 +312,19 @@ impl ReadAhead {
     }
 
     /// The cursor is at `node`: if that was asked for and is on its way, waits for it.
-    fn come_to_node(&mut self, node: PageId) {
+    fn come_to_node(&mut self, node: PageId, pool: &Pool) {
         let Some(at) = self.nodes.iter().position(|known| *known == node) else { return };
         self.nodes.drain(..=at);
         let Some(batch) = self.node_fetches.iter().position(|(nodes, _)| nodes.contains(&node)) else { return };
         for (_, fetch) in self.node_fetches.drain(..=batch).flat_map(|(_, fetches)| fetches) {
             let fetched = fetch.wait();
             page_reads::fetched_ahead(fetched.wanted.iter().filter(|wanted| wanted.sound).count());
-            self.spare.extend(fetched.runs.into_iter().map(|run| run.memory));
+            fetched.runs.into_iter().for_each(|run| self.group.put_back(run.memory, pool));
         }
     }
 
     /// Starts reading the wanted pages, in runs.
-    fn ask(&mut self, store: &Store, wanted: &[(PageId, u64)], admitted: Option<Arc<AtomicUsize>>) -> Vec<(u16, Fetch)> {
+    fn ask(&self, store: &Store, wanted: &[(PageId, u64)], group: Option<Arc<ScanGroup>>) -> Vec<(u16, Fetch)> {
         let mut fetches = Vec::new();
         for of_file in wanted.chunk_by(|a, b| a.0.file == b.0.file) {
             let Some(file) = store.files().find(|file| file.number == of_file[0].0.file) else { continue };
@@ -290,7 +342,7 @@ impl ReadAhead {
                 pool: store.pool_handle(),
                 pool_file: file.pool_file.clone(),
                 written: store.written.clone(),
-                admitted: admitted.clone(),
+                group: group.clone(),
                 wanted,
                 runs,
             };
@@ -300,7 +352,7 @@ impl ReadAhead {
     }
 
     /// Joins pages in file order to long requests.
-    fn runs_of(&mut self, wanted: &[Wanted]) -> Vec<Run> {
+    fn runs_of(&self, wanted: &[Wanted]) -> Vec<Run> {
         let mut runs = Vec::new();
         let mut from = 0;
         while from < wanted.len() {
@@ -310,42 +362,33 @@ impl ReadAhead {
             let to = (from + 1..wanted.len()).find(|at| !joins(*at)).unwrap_or(wanted.len());
             let pages = (wanted[to - 1].page - first) as usize + 1;
             from = to;
-            runs.push(Run { first, pages, memory: self.buffer(pages) });
+            runs.push(Run { first, pages, memory: self.group.buffer(pages) });
         }
         runs
     }
 
-    fn buffer(&mut self, pages: usize) -> AlignedBuf {
-        let room = (pages * PAGE_BYTES).next_power_of_two();
-        match self.spare.iter().position(|spare| spare.len() == room) {
-            Some(at) => self.spare.swap_remove(at),
-            None => AlignedBuf::zeroed(room),
-        }
-    }
-
-    /// Copies leaf `page` to `out` if it was read ahead and is still nowhere else; false if the pool is to be asked.
-    pub(crate) fn page_of(&mut self, store: &Store, page: PageId, out: &mut PageBytes) -> bool {
-        let Some(chunk) = self.chunks.iter_mut().find(|chunk| chunk.has(page)) else { return false };
+    /// Leaf `page` if it was read ahead and is still nowhere else; `None` if the pool is to be asked.
+    pub(crate) fn page_of(&mut self, store: &Store, page: PageId) -> Option<AheadPage> {
+        let chunk = self.chunks.iter_mut().find(|chunk| chunk.has(page))?;
         chunk.receive();
-        let Some((bytes, mark)) = chunk.bytes_of(page) else { return false };
+        let (found, mark) = chunk.page_of(page)?;
         if store.absence(page) != Some(mark) {
-            return false;
+            return None;
         }
-        out.copy_from_slice(bytes);
         page_reads::looked_at();
-        true
+        Some(found)
     }
 }
 
 /// A node and the child of it that is next.
 type Cursor = Option<(PageId, usize)>;
 
-/// Up to `count_max` children of a node of `level`, from a child on, whose keys are not all beyond the range; and where to
-/// go on.
+/// Up to `count_max` children of a node of `level`, from a child on, whose keys are not all beyond the range, if there is
+/// one; and where to go on.
 fn children(
     store: &Store,
     tree: &TreeInfo,
-    range: &KeyRange,
+    range: Option<&KeyRange>,
     (node, from): (PageId, usize),
     level: u8,
     count_max: usize,
@@ -358,7 +401,7 @@ fn children(
     let (mut found, mut key) = (Vec::new(), Vec::new());
     let mut at = from;
     while at < view.len() && found.len() < count_max {
-        if let Bound::Included(end) | Bound::Excluded(end) = &range.end {
+        if let Some(Bound::Included(end) | Bound::Excluded(end)) = range.map(|range| &range.end) {
             key.clear();
             view.key(at, &mut key);
             if key.as_slice() > end.as_slice() {

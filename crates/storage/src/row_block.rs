@@ -5,13 +5,15 @@
 //!          the copy, and for each row where its key suffix, its value and its end lie in it: [`PlainRows`]
 //! else:    the copy and a side buffer, into which keys that lack the prefix, rows of older versions and packed rows are spelled
 //! ```
-//! The leaf is copied whole under its latch. A plain block is what decoders of columns read without looking at rows one by
-//! one; whole keys are there only once they are asked for ([`RowBlock::spell_keys`]).
+//! The leaf is copied whole under its latch, or looked at in the buffer it was read ahead into, which a block keeps alive until
+//! it is used again or let go of ([`RowBlock::let_go`]). A plain block is what decoders of columns read without looking at rows
+//! one by one; whole keys are there only once they are asked for ([`RowBlock::spell_keys`]).
 //!
 //! Invariants: 1. every span lies in the copy or in the side buffer (`Span`, made only here), and a plain row's parts lie
 //! in the copy in order (`list_plain`). 2. Rows are in the order of the scan. No latches. Failure: an old version that is
 //! not where its pointer says is `Damage`.
 
+use crate::ahead_page::AheadPage;
 use crate::error::StorageError;
 use crate::ids::LargeRef;
 use crate::page::entry::FIXED_BYTES;
@@ -51,10 +53,35 @@ pub struct PlainRows<'a> {
     pub values_end: &'a [u16],
 }
 
-/// The visible rows of one leaf, copied out of the page.
+/// The leaf that a block is of: a copy, or where it was read ahead.
+#[derive(Default)]
+struct Held {
+    ahead: Option<AheadPage>,
+    /// Memory for a copy, which is used again; of the leaf only if `ahead` is none.
+    copy: Option<Box<PageBytes>>,
+}
+
+impl Clone for Held {
+    /// A copy, whatever it was: who clones a block keeps it, and a buffer is not to be kept alive for the sake of one leaf.
+    fn clone(&self) -> Self {
+        Self { ahead: None, copy: self.page().map(|page| Box::new(*page)) }
+    }
+}
+
+impl Held {
+    #[inline]
+    fn page(&self) -> Option<&PageBytes> {
+        match &self.ahead {
+            Some(page) => Some(page),
+            None => self.copy.as_deref(),
+        }
+    }
+}
+
+/// The visible rows of one leaf, in memory of their own.
 #[derive(Default, Clone)]
 pub struct RowBlock {
-    page: Option<Box<PageBytes>>,
+    held: Held,
     side: Vec<u8>,
     /// Whether the rows are those of the three lists below rather than of `rows`.
     plain: bool,
@@ -118,7 +145,7 @@ impl RowBlock {
 
     /// The rows of a plain block.
     pub fn plain(&self) -> Option<PlainRows<'_>> {
-        let page = self.page.as_ref().filter(|_| self.plain)?;
+        let page = self.held.page().filter(|_| self.plain)?;
         let prefix = Slotted(page).prefix();
         Some(PlainRows { page, prefix, keys_at: &self.keys_at, values_at: &self.values_at, values_end: &self.values_end })
     }
@@ -128,8 +155,9 @@ impl RowBlock {
         if !self.plain || header::prefix_bytes(self.page()) == 0 {
             return;
         }
-        let page = self.page.take().expect("a plain block has a page");
-        let prefix = Slotted(&page).prefix();
+        let held = std::mem::take(&mut self.held);
+        let page = held.page().expect("a plain block has a page");
+        let prefix = Slotted(page).prefix();
         self.plain = false;
         self.rows.reserve(self.values_at.len());
         for index in 0..self.values_at.len() {
@@ -138,17 +166,13 @@ impl RowBlock {
             let value = Span { at: narrow(at), bytes: narrow(usize::from(end) - at) };
             self.rows.push(RowAt { key, value, large_from: 0, large_count: 0 });
         }
-        self.page = Some(page);
+        self.held = held;
     }
 
     #[inline]
     fn span(&self, span: Span) -> &[u8] {
         let (at, bytes) = (span.at as usize, span.bytes as usize);
-        if at < PAGE_BYTES {
-            &self.page.as_ref().expect("spans below the page's size are made from it")[at..at + bytes]
-        } else {
-            &self.side[at - PAGE_BYTES..at - PAGE_BYTES + bytes]
-        }
+        if at < PAGE_BYTES { &self.page()[at..at + bytes] } else { &self.side[at - PAGE_BYTES..at - PAGE_BYTES + bytes] }
     }
 
     /// A block of one row.
@@ -171,17 +195,24 @@ impl RowBlock {
 
     /// Takes a copy of `page`, without rows yet.
     pub(crate) fn copy_page(&mut self, page: &PageBytes) {
-        match &mut self.page {
+        self.held.ahead = None;
+        match &mut self.held.copy {
             Some(copy) => copy.copy_from_slice(page),
-            None => self.page = Some(Box::new(*page)),
+            None => self.held.copy = Some(Box::new(*page)),
         }
         self.clear_rows();
     }
 
-    /// Takes `page` itself, without rows yet; gives back the memory of the page before.
-    pub(crate) fn give_page(&mut self, page: Box<PageBytes>) -> Option<Box<PageBytes>> {
+    /// Is of `page` itself, without rows yet.
+    pub(crate) fn look_at(&mut self, page: AheadPage) {
+        self.held.ahead = Some(page);
         self.clear_rows();
-        self.page.replace(page)
+    }
+
+    /// Has no rows, and keeps no buffer alive any more.
+    pub fn let_go(&mut self) {
+        self.held.ahead = None;
+        self.clear_rows();
     }
 
     fn clear_rows(&mut self) {
@@ -195,7 +226,7 @@ impl RowBlock {
     }
 
     fn page(&self) -> &PageBytes {
-        self.page.as_ref().expect("a page was copied")
+        self.held.page().expect("rows are listed of a page")
     }
 
     /// Lists the rows of `slots` that `view` sees. `older` finds the version behind a pointer.
@@ -206,9 +237,10 @@ impl RowBlock {
         view: &Visibility,
         older: &mut dyn FnMut(u64, &mut Vec<u8>) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
-        let page = self.page.take().expect("a page was copied");
-        let outcome = self.list_from(&page, slots, backward, view, older);
-        self.page = Some(page);
+        let held = std::mem::take(&mut self.held);
+        let page = held.page().expect("a page was copied, or is looked at");
+        let outcome = self.list_from(page, slots, backward, view, older);
+        self.held = held;
         outcome
     }
 
@@ -219,9 +251,10 @@ impl RowBlock {
         view: &Visibility,
         older: &mut dyn FnMut(u64, &mut Vec<u8>) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
-        let page = self.page.take().expect("a page was copied");
-        let outcome = self.list_slot(&page, slot, view, older);
-        self.page = Some(page);
+        let held = std::mem::take(&mut self.held);
+        let page = held.page().expect("a page was copied, or is looked at");
+        let outcome = self.list_slot(page, slot, view, older);
+        self.held = held;
         outcome
     }
 

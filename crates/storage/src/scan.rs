@@ -1,9 +1,10 @@
-//! Scans: a leaf at a time, copied under its latch, in key order either way.
+//! Scans: a leaf at a time, copied under its latch or as it was read ahead, in key order either way.
 //!
 //! ```text
 //!   first:  descend to the range's end
 //!   then:   neighbour of the leaf before, if the two still point at each other; else descend by the last key seen
 //!   from the second leaf on, forward: `read_ahead` asks for what the level above names next
+//!   begun before its turn: from the first leaf on, which the node above it leads to, latched
 //! ```
 //! No latch is held between calls, so leaves may split, empty and move meanwhile. What makes that harmless: keys at or
 //! before the last key seen are skipped wherever they are met, and a leaf reached sideways counts only if it is a leaf
@@ -15,13 +16,15 @@
 
 pub(crate) mod position;
 
+use crate::ahead_page::AheadPage;
 use crate::btree::Tree;
 use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{PageId, TreeId, TxnId};
-use crate::page::{PAGE_BYTES, PageBytes, Slotted, header};
+use crate::page::{PageBytes, Slotted, header};
 use crate::pool::{AccessHint, PageRead};
 use crate::read_ahead::ReadAhead;
+use crate::read_ahead::group::ScanGroup;
 use crate::row_block::RowBlock;
 use crate::spec::{KeyRange, ScanDirection};
 use crate::units::TreeInfo;
@@ -41,15 +44,15 @@ pub struct Scan {
     last_leaf: PageId,
     next_leaf: PageId,
     ahead: ReadAhead,
-    /// Memory for a leaf that was read ahead, while no block has it.
-    spare: Option<Box<PageBytes>>,
+    /// Begun before its turn, and not asked for anything yet.
+    begun: bool,
     sideways: Sideways,
 }
 
 /// A leaf to be looked at: in the pool, or read ahead.
 enum Leaf<'d> {
     Latched(PageRead<'d>),
-    Copied(Box<PageBytes>),
+    Ahead(AheadPage),
 }
 
 impl Deref for Leaf<'_> {
@@ -57,7 +60,7 @@ impl Deref for Leaf<'_> {
     fn deref(&self) -> &PageBytes {
         match self {
             Self::Latched(page) => page,
-            Self::Copied(page) => page,
+            Self::Ahead(page) => page,
         }
     }
 }
@@ -73,7 +76,7 @@ impl Scan {
             last_leaf: PageId::NONE,
             next_leaf: PageId::NONE,
             ahead: ReadAhead::new(),
-            spare: None,
+            begun: false,
             sideways: Sideways::new(),
         }
     }
@@ -86,6 +89,27 @@ impl Scan {
     /// The range is read to its end: reading ahead need not find out first.
     pub fn expect_whole(&mut self) {
         self.ahead.expect_whole();
+    }
+
+    /// Asks for what a forward scan reads first, before its turn comes: the scan is of one of the parts of a tree that those of
+    /// `group` read to their ends one after another.
+    pub fn begin(&mut self, group: &Arc<ScanGroup>) -> Result<(), StorageError> {
+        assert!(self.position.is_forward() && self.next_leaf == PageId::NONE && !self.begun, "a forward scan begins once");
+        let (database, tree) = (self.view.database().clone(), self.tree.clone());
+        let nodes = Tree { store: &database.store, info: &tree, author: TxnId(0), finishing: false };
+        let mut above = [None; 2];
+        let found = nodes.above_leaf(self.position.seek(), &mut |node, slot| above = [above[1], Some((header::page_id(node.0), slot))])?;
+        drop(found);
+        if let Some(node) = above[1] {
+            self.ahead.begin((&database.store, &tree, &self.position.range), group, node, above[0]);
+            self.begun = true;
+        }
+        Ok(())
+    }
+
+    /// Leaves that were asked for and that the scan has not come to.
+    pub fn leaves_ahead(&self) -> usize {
+        self.ahead.leaves_under_way()
     }
 
     /// The tree.
@@ -119,7 +143,7 @@ impl Scan {
             let leaf = self.next_leaf(&database, &tree)?;
             let slots = self.position.slots_inside(&leaf);
             self.remember(&leaf, &slots);
-            self.hand_over(leaf, block);
+            Self::hand_over(leaf, block);
             self.list(slots, block, &database)?;
             if !block.is_empty() {
                 return Ok(true);
@@ -137,13 +161,10 @@ impl Scan {
             let slots = self.position.slots_inside(&leaf);
             self.remember(&leaf, &slots);
             let count = if RowBlock::all_seen(&leaf, self.view.visibility()) {
-                if let Leaf::Copied(page) = leaf {
-                    self.spare = Some(page);
-                }
                 slots.len()
             } else {
                 let mut block = std::mem::take(&mut self.block);
-                self.hand_over(leaf, &mut block);
+                Self::hand_over(leaf, &mut block);
                 let listed = self.list(slots, &mut block, &database);
                 self.block = block;
                 listed?;
@@ -156,10 +177,10 @@ impl Scan {
         Ok(None)
     }
 
-    fn hand_over(&mut self, leaf: Leaf<'_>, block: &mut RowBlock) {
+    fn hand_over(leaf: Leaf<'_>, block: &mut RowBlock) {
         match leaf {
             Leaf::Latched(page) => block.copy_page(&page),
-            Leaf::Copied(page) => self.spare = block.give_page(page),
+            Leaf::Ahead(page) => block.look_at(page),
         }
     }
 
@@ -186,6 +207,11 @@ impl Scan {
             self.ahead.restart();
         }
         let tree = Tree { store: &database.store, info: tree, author: TxnId(0), finishing: false };
+        if std::mem::take(&mut self.begun)
+            && let Some(page) = self.first_ahead(&tree)?
+        {
+            return Ok(Leaf::Ahead(page));
+        }
         // The nodes of level 2, if there is one, and of level 1.
         let mut above = [None; 2];
         let seek = self.position.seek();
@@ -196,14 +222,21 @@ impl Scan {
         Ok(Leaf::Latched(leaf))
     }
 
+    /// The first leaf of a scan that was begun before its turn, if it was read ahead.
+    fn first_ahead(&mut self, tree: &Tree<'_>) -> Result<Option<AheadPage>, StorageError> {
+        self.ahead.advance(tree.store, tree.info, &self.position.range);
+        // Waited for before the node is latched.
+        self.ahead.receive_first();
+        let Some((_above, leaf)) = tree.above_leaf(self.position.seek(), &mut |_, _| {})? else { return Ok(None) };
+        let page = self.ahead.page_of(tree.store, leaf);
+        // With the node above latched, and absent from the pool since it was read, it is what the node leads to.
+        Ok(page.filter(|page| tree.check_node(page, leaf, Some(0)).is_ok()))
+    }
+
     /// The leaf beside the last one, if it still is beside it.
     fn neighbour<'d>(&mut self, database: &'d Database) -> Result<Option<Leaf<'d>>, StorageError> {
-        if self.ahead.may_have(self.next_leaf) {
-            let mut page = self.spare.take().unwrap_or_else(|| Box::new([0; PAGE_BYTES]));
-            if self.ahead.page_of(&database.store, self.next_leaf, &mut page) && self.is_beside(&page) {
-                return Ok(Some(Leaf::Copied(page)));
-            }
-            self.spare = Some(page);
+        if let Some(page) = self.ahead.page_of(&database.store, self.next_leaf).filter(|page| self.is_beside(page)) {
+            return Ok(Some(Leaf::Ahead(page)));
         }
         let page = database.store.read_with(self.next_leaf, AccessHint::Once)?;
         Ok(if self.is_beside(&page) { Some(Leaf::Latched(page)) } else { None })

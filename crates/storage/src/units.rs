@@ -176,6 +176,20 @@ pub(crate) fn pages_of(store: &Store, unit: Unit) -> Result<Vec<PageId>, Storage
     Ok(pages)
 }
 
+/// How many extents a unit has, by its maps alone.
+pub(crate) fn extents_of(store: &Store, unit: Unit) -> Result<u64, StorageError> {
+    let (mut extents, mut next) = (0, unit.0);
+    while next != PageId::NONE {
+        let iam = store.read(next)?;
+        if header::page_type(&iam) != Some(PageType::Iam) {
+            return Err(crate::page::checksum::damage(next, "no IAM page in a chain of them".into()));
+        }
+        extents += map_bits(&iam).iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        next = header::right(&iam);
+    }
+    Ok(extents)
+}
+
 /// A page of a tree's extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreePage {

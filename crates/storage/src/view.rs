@@ -9,14 +9,17 @@ use crate::database::Database;
 use crate::error::StorageError;
 use crate::ids::{LargeRef, TreeId, TxnId};
 use crate::page::{Entry, Slotted, header};
+use crate::read_ahead::group::ScanGroup;
 use crate::row_block::RowBlock;
 use crate::scan::Scan;
+use crate::space::layout::EXTENT_PAGES;
 use crate::spec::{KeyRange, ScanDirection};
 use crate::txn::Txn;
-use crate::units::TreeInfo;
+use crate::units::{TreeInfo, extents_of};
 use crate::versions::commit_table::Visibility;
 use crate::versions::store::VersionStore;
 use crate::versions::version::{SAME, Version, visible_behind};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// What a reader sees: everything committed before it was taken, and its own transaction's changes.
@@ -65,7 +68,31 @@ impl ReadView {
     /// Up to `parts - 1` keys, rising, that divide a tree into parts of about the same size; fewer of a small tree.
     pub fn dividing_keys(&self, tree: TreeId, parts: usize) -> Result<Vec<Vec<u8>>, StorageError> {
         let info = self.database.tree(tree, self.visibility.own())?;
-        self.database.system_tree(&info).dividing_keys(parts)
+        self.database.system_tree(&info).dividing_keys(parts.max(1)..=parts.max(1), 1)
+    }
+
+    /// The same, of as many parts inside of `parts` as have about `leaves_each` leaves.
+    pub fn dividing_keys_of_leaves(
+        &self,
+        tree: TreeId,
+        parts: RangeInclusive<usize>,
+        leaves_each: usize,
+    ) -> Result<Vec<Vec<u8>>, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        self.database.system_tree(&info).dividing_keys(parts, leaves_each)
+    }
+
+    /// What scans of parts of these ranges of a tree share.
+    pub fn scan_group(&self, tree: TreeId, ranges: &[KeyRange]) -> Result<Arc<ScanGroup>, StorageError> {
+        let info = self.database.tree(tree, self.visibility.own())?;
+        let nodes = self.database.system_tree(&info);
+        let leaves = ranges.iter().map(|range| nodes.leaves_between(range)).sum::<Result<usize, _>>()?;
+        Ok(Arc::new(ScanGroup::reading(leaves, self.database.store.pool())))
+    }
+
+    /// Leaves that scans taking turns should have asked for ahead, so that the disk does not stand still.
+    pub fn leaves_ahead(&self) -> usize {
+        crate::read_ahead::leaves_ahead(&self.database.store)
     }
 
     /// Leaves of a tree, about: read from its upper levels, whatever its size.
@@ -77,6 +104,14 @@ impl ReadView {
     /// Reads a large part whole.
     pub fn read_large(&self, at: LargeRef) -> Result<Vec<u8>, StorageError> {
         crate::large::read(&self.database.store, at)
+    }
+}
+
+impl Database {
+    /// How many pages the extents of a tree have, large values apart: from its maps, without a look at its own pages.
+    pub fn pages_at_most(&self, tree: TreeId) -> Result<u64, StorageError> {
+        let info = self.tree(tree, 0)?;
+        Ok(extents_of(&self.store, info.unit)? * u64::from(EXTENT_PAGES))
     }
 }
 

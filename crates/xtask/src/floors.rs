@@ -70,6 +70,7 @@ const STORAGE: &[(&str, u32)] = &[
     ("memory", 0),
     ("spec", 0),
     ("page", 1),
+    ("ahead_page", 2),
     ("record", 1),
     // The bytes of a version, which compacting a page must be able to read.
     ("versions::version", 1),

@@ -197,6 +197,11 @@ impl CompileContext for CompileCx<'_> {
             wanted.extend(self.session.table(table.database, table.id).map(|table| (table, column)));
         }
     }
+
+    fn page_count(&self, table: &TableDef) -> Option<u64> {
+        let open = self.session.storage_of(table.database).ok()?;
+        open.storage.pages_at_most(table.rows().tree).ok()
+    }
 }
 
 /// Whether a trigger is one of these statements'.

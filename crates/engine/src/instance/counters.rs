@@ -240,7 +240,8 @@ impl CounterTable {
     pub(crate) fn rows_at_most(&self, table: ObjectId) -> Option<u64> {
         let counters = self.tables.lock().get(&table.0)?.clone();
         let counters = counters.lock();
-        let identities = counters.last_identity.and_then(|last| u64::try_from(last).ok()).unwrap_or(0);
+        // After a start none was handed out yet, and the next one tells as much.
+        let identities = counters.last_identity.or(counters.identity_next).and_then(|last| u64::try_from(last).ok()).unwrap_or(0);
         Some(counters.row_number_next.max(identities)).filter(|rows| *rows > 0)
     }
 

@@ -1,37 +1,108 @@
 //! A scan divided among threads: ranges of keys, handed out one after another to whoever asks.
 //!
 //! ```text
-//! spans of the plan, dividing keys of the tree ── divide ──► part | part | part | ...     PartSupply::take: the next
+//! spans of the plan, dividing keys of the tree ── divide ──► part | part | part | part | ...
+//!                                                 PartSupply::take: the next    └──begun: read ahead before their turn
 //! ```
+//! Parts are short, so that all threads end at about the same time; and as a disk that is asked only at the beginning of each
+//! part stands still between them, scans of the next ones are begun as long as too little is under way.
+//!
 //! Invariants: 1. the parts hold every key of the spans, each once, in their order. 2. Cut by the first `n` key columns, no
 //! two parts have rows that are equal in them: an end lies at the beginning of all keys that start with the columns' bytes.
-//! No lock; no failure, for a key that cannot be cut divides nothing.
+//! Lock: `PART_SUPPLY` (5), nothing is called under it. No failure: a key that cannot be cut divides nothing, and what meets
+//! an error when it is begun is begun anew when its turn comes.
 
 use crate::exec::seek::Span;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use thawdb_storage::ReadView;
+use thawdb_observe::sync::{LockClass, Mutex};
+use thawdb_storage::{ReadView, Scan, ScanDirection, ScanGroup, TreeId};
 use thawdb_types::key::{KeyColumn, skip_value};
+
+static PART_SUPPLY: LockClass = LockClass::new("PART_SUPPLY", 5);
+
+/// Parts begun before their turn at most.
+const BEGUN_MAX: usize = 16;
 
 /// Parts that wait to be worked on.
 pub(super) struct PartSupply {
     parts: Vec<Span>,
     next: AtomicUsize,
     end: usize,
+    /// How parts are begun, if they are.
+    ahead: Option<Ahead>,
+}
+
+/// A part of the work.
+pub(super) struct Part {
+    pub(super) number: usize,
+    pub(super) span: Span,
+    /// Its scan, if that was begun.
+    pub(super) scan: Option<Scan>,
+}
+
+/// Beginning parts before their turn.
+struct Ahead {
+    view: ReadView,
+    tree: TreeId,
+    group: Arc<ScanGroup>,
+    /// In about the order of their numbers.
+    begun: Mutex<VecDeque<Part>>,
+}
+
+impl Ahead {
+    /// Whether too little is under way.
+    fn is_wanting(&self) -> bool {
+        let aim = self.view.leaves_ahead();
+        let begun = self.begun.lock();
+        begun.len() < BEGUN_MAX && begun.iter().filter_map(|part| Some(part.scan.as_ref()?.leaves_ahead())).sum::<usize>() < aim
+    }
+
+    fn begin(&self, span: &Span) -> Option<Scan> {
+        let mut scan = self.view.scan(self.tree, span.clone().into_range(), ScanDirection::Forward).ok()?;
+        scan.begin(&self.group).ok()?;
+        Some(scan)
+    }
 }
 
 impl PartSupply {
     /// Parts `from..end` of `parts`.
     pub(super) fn new(parts: Vec<Span>, from: usize, end: usize) -> Self {
         assert!(from <= end && end <= parts.len(), "a supply is of parts there are");
-        Self { parts, next: AtomicUsize::new(from), end }
+        Self { parts, next: AtomicUsize::new(from), end, ahead: None }
     }
 
-    /// The next part and its number; `None` when all are taken.
-    pub(super) fn take(&self) -> Option<(usize, Span)> {
+    /// The same, whose parts are ranges of `tree` that are read forward to their ends.
+    pub(super) fn reading_ahead(self, view: &ReadView, tree: TreeId, group: &Arc<ScanGroup>) -> Self {
+        let begun = Mutex::new(&PART_SUPPLY, VecDeque::new());
+        Self { ahead: Some(Ahead { view: view.clone(), tree, group: group.clone(), begun }), ..self }
+    }
+
+    /// The next part; `None` when all are taken.
+    pub(super) fn take(&self) -> Option<Part> {
+        let Some(ahead) = &self.ahead else { return self.next_part() };
+        let first = ahead.begun.lock().pop_front();
+        let part = match first {
+            Some(part) => part,
+            None => {
+                let part = self.next_part()?;
+                Part { scan: ahead.begin(&part.span), ..part }
+            }
+        };
+        while ahead.is_wanting()
+            && let Some(next) = self.next_part()
+        {
+            let next = Part { scan: ahead.begin(&next.span), ..next };
+            ahead.begun.lock().push_back(next);
+        }
+        Some(part)
+    }
+
+    fn next_part(&self) -> Option<Part> {
         // Relaxed: the parts themselves do not change.
-        let at = self.next.fetch_add(1, Ordering::Relaxed);
-        (at < self.end).then(|| (at, self.parts[at].clone()))
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.end).then(|| Part { number, span: self.parts[number].clone(), scan: None })
     }
 }
 
@@ -46,7 +117,7 @@ pub struct WorkerScan {
 pub(super) enum PartSource {
     /// One after another, as long as there are any.
     Supply(Arc<PartSupply>),
-    One(Span),
+    One(Part),
     /// One after another, of each its first leaf or all.
     Sample {
         spans: std::collections::VecDeque<Span>,
@@ -142,7 +213,7 @@ mod tests {
     fn a_supply_hands_out_its_parts_once() {
         let parts = divide(vec![Span::everything()], &[vec![1], vec![2], vec![3]]);
         let supply = PartSupply::new(parts, 1, 3);
-        let taken: Vec<usize> = std::iter::from_fn(|| supply.take().map(|(at, _)| at)).collect();
+        let taken: Vec<usize> = std::iter::from_fn(|| supply.take().map(|part| part.number)).collect();
         assert_eq!((taken, supply.take().is_none()), (vec![1, 2], true));
     }
 }

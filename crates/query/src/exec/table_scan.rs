@@ -210,8 +210,17 @@ impl<'p> TableScan<'p> {
     /// The next span's scan, or the row that the span is; `None` at the end.
     fn next_span(&mut self, view: &ReadView) -> Result<Option<Option<RowBlock>>, StorageError> {
         let tree = self.spec.table.indexes[self.spec.index].tree;
-        let own = if self.spec.backward { self.spans.pop_back() } else { self.spans.pop_front() };
-        let Some(span) = own.or_else(|| Some(self.supply.as_ref()?.take()?.1)) else { return Ok(None) };
+        let mut span = if self.spec.backward { self.spans.pop_back() } else { self.spans.pop_front() };
+        if span.is_none()
+            && let Some(part) = self.supply.as_ref().and_then(|supply| supply.take())
+        {
+            if part.scan.is_some() {
+                self.scan = part.scan;
+                return Ok(Some(None));
+            }
+            span = Some(part.span);
+        }
+        let Some(span) = span else { return Ok(None) };
         if self.is_one_row(&span) {
             return Ok(Some(view.get(tree, &span.from)?));
         }
@@ -255,6 +264,8 @@ impl<'p> TableScan<'p> {
                 self.scan = None;
             }
         }
+        // Those of a longer batch before.
+        self.blocks[filled..].iter_mut().for_each(RowBlock::let_go);
         self.batch_rows = BATCH_ROWS;
         Ok(filled)
     }
@@ -262,6 +273,10 @@ impl<'p> TableScan<'p> {
     /// Rows of the next batch when no column is asked for.
     fn count(&mut self, view: &ReadView) -> Result<usize, StorageError> {
         let mut rows = 0;
+        if let Some(scan) = self.scan.as_mut().filter(|_| self.goal == u64::MAX && self.batch_rows > 1) {
+            // Who asks for a second batch of nothing but a count wants all of it.
+            scan.expect_whole();
+        }
         while rows < self.batch_rows {
             match &mut self.scan {
                 Some(scan) => match scan.next_count()? {
@@ -510,14 +525,18 @@ impl<'p> Operator<'p> for TableScan<'p> {
         self.scan = None;
         self.batch_rows = 1;
         self.given = 0;
-        if let Some(own) = &cx.state.worker_scan {
+        if let Some(own) = &mut cx.state.worker_scan {
             (self.view, self.whole_spans) = (Some(own.view.clone()), true);
-            match &own.source {
+            match &mut own.source {
                 PartSource::Supply(supply) => self.supply = Some(supply.clone()),
-                PartSource::One(span) => self.spans = VecDeque::from([span.clone()]),
                 PartSource::Sample { spans, first_leaves } => {
                     self.spans = spans.clone();
-                    (self.whole_spans, self.first_leaves) = (!first_leaves, *first_leaves);
+                    (self.whole_spans, self.first_leaves) = (!*first_leaves, *first_leaves);
+                }
+                PartSource::One(part) => {
+                    self.scan = part.scan.take();
+                    let unbegun = self.scan.is_none().then(|| part.span.clone());
+                    self.spans = unbegun.into_iter().collect();
                 }
             }
             return Ok(());

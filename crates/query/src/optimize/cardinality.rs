@@ -13,7 +13,9 @@
 //!
 //! It never decides correctness: a wrong guess costs time alone.
 
+use super::access::row_bytes;
 use crate::algebra::{BoundExpr, BoundExprKind, BoundSubquery, ColumnRef, Rel};
+use crate::compile::CompileContext;
 use crate::expr::CompareOp;
 use crate::optimize::ranges::{RangeOf, column_value, range_of};
 use crate::phys::JoinKind;
@@ -25,6 +27,10 @@ use thawdb_types::{Scalar, SqlType};
 
 /// Rows of a table nobody has counted.
 const UNKNOWN_ROWS: f64 = 1000.0;
+/// Pages of an extent.
+const EXTENT_PAGES: u64 = 8;
+/// Bytes of rows that a page holds.
+pub(super) const PAGE_BYTES: f64 = 8060.0;
 /// Rows of a catalog view or table-valued function.
 const SOURCE_ROWS: f64 = 200.0;
 
@@ -49,6 +55,16 @@ impl Origin {
     fn column_id(&self) -> i32 {
         self.table.columns[self.index].id.0
     }
+}
+
+/// Rows of a table: as counted, or as many as fit into its pages; `None` where neither says anything, as one extent does not,
+/// which is the least that a table has.
+pub(super) fn rows_known(compile: &dyn CompileContext, table: &TableDef) -> Option<f64> {
+    let counted = compile.row_count(table).map(|rows| rows as f64);
+    counted.or_else(|| {
+        let pages = compile.page_count(table).filter(|pages| *pages > EXTENT_PAGES)?;
+        Some((pages as f64 * PAGE_BYTES / row_bytes(table, 0)).floor())
+    })
 }
 
 /// Estimates of one statement.
@@ -99,7 +115,7 @@ impl Estimator {
     /// Learns what is in `rel` too.
     pub fn collect(&mut self, rel: &Rel, cx: &super::RuleCx<'_>) {
         if let Rel::Get(get) = rel {
-            let rows = cx.compile.row_count(&get.table).map_or(UNKNOWN_ROWS, |n| n as f64);
+            let rows = rows_known(cx.compile, &get.table).unwrap_or(UNKNOWN_ROWS);
             let statistics = cx.compile.statistics(&get.table);
             for (index, column) in &get.columns {
                 if *index < get.table.columns.len() {
@@ -122,7 +138,7 @@ impl Estimator {
 
     /// Rows of a table, at least one.
     pub fn table_rows(&self, get: &crate::algebra::Get, cx: &super::RuleCx<'_>) -> f64 {
-        cx.compile.row_count(&get.table).map_or(UNKNOWN_ROWS, |n| n as f64).max(1.0)
+        rows_known(cx.compile, &get.table).unwrap_or(UNKNOWN_ROWS).max(1.0)
     }
 
     /// Different values of a column.

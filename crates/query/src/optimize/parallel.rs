@@ -17,6 +17,7 @@
 //! Whether it is really run by several threads is decided when it opens (`exec::gather`).
 
 use super::access::row_bytes;
+use super::cardinality::{PAGE_BYTES, rows_known};
 use crate::aggregate::partial_types;
 use crate::compile::{CompileContext, Parallelism};
 use crate::exec::visit_operands;
@@ -31,7 +32,6 @@ const PAGE_COST: f64 = 0.000_740_74;
 const FIRST_PAGE_COST: f64 = 0.003_125;
 const ROW_COST: f64 = 0.000_001_1;
 const GROUP_COST: f64 = 0.000_000_5;
-const PAGE_BYTES: f64 = 8060.0;
 
 /// `node` with what can be divided divided.
 pub(crate) fn divide(node: Node, settings: &Parallelism, cx: &dyn CompileContext) -> Node {
@@ -185,7 +185,7 @@ impl Divider<'_> {
         let scan = crate::exec::scan_below(node);
         let NodeKind::TableScan { table, index, ranges, .. } = &scan.kind else { return None };
         let rows = match ranges.is_empty() {
-            true => self.cx.row_count(table).map_or(scan.rows_estimate, |rows| rows as f64),
+            true => rows_known(self.cx, table).unwrap_or(scan.rows_estimate),
             false => scan.rows_estimate,
         };
         let pages = rows * row_bytes(table, *index) / PAGE_BYTES;

@@ -50,7 +50,7 @@ pub(super) struct Path {
 
 impl<'a> Tree<'a> {
     /// Checks that a page is a node of this tree, at `level` if that is known; returns its level.
-    pub(super) fn check_node(&self, page: &PageBytes, id: PageId, level: Option<u8>) -> Result<u8, StorageError> {
+    pub(crate) fn check_node(&self, page: &PageBytes, id: PageId, level: Option<u8>) -> Result<u8, StorageError> {
         let found = header::level(page);
         let expected_type = if found == 0 { PageType::Leaf } else { PageType::Inner };
         let good = header::tree(page) == self.info.id
@@ -71,9 +71,31 @@ impl<'a> Tree<'a> {
 
     /// The leaf sought, latched shared. `visit` sees each inner node on the way, the one above it last.
     pub(crate) fn leaf_for_read(&self, seek: Seek<'_>, visit: &mut dyn FnMut(Slotted<'_>, usize)) -> Result<PageRead<'a>, StorageError> {
+        self.descend(seek, 0, visit)
+    }
+
+    /// The node above the leaf sought, latched shared, and the leaf's name: the leaf's range holds the key for as long as the
+    /// node stays latched. `None` where the root is the leaf. `visit` sees each inner node, this one last.
+    pub(crate) fn above_leaf(
+        &self,
+        seek: Seek<'_>,
+        visit: &mut dyn FnMut(Slotted<'_>, usize),
+    ) -> Result<Option<(PageRead<'a>, PageId)>, StorageError> {
+        let page = self.descend(seek, 1, visit)?;
+        if header::level(&page) == 0 {
+            return Ok(None);
+        }
+        let slot = seek.slot(Slotted(&page));
+        visit(Slotted(&page), slot);
+        let leaf = child_at(Slotted(&page), slot)?;
+        Ok(Some((page, leaf)))
+    }
+
+    /// The node of level `floor` on the way to the leaf sought, or the root if that is lower. `visit` sees those above.
+    fn descend(&self, seek: Seek<'_>, floor: u8, visit: &mut dyn FnMut(Slotted<'_>, usize)) -> Result<PageRead<'a>, StorageError> {
         let mut page = self.store.read(self.info.root)?;
         let mut level = self.check_node(&page, self.info.root, None)?;
-        while level > 0 {
+        while level > floor {
             let node = Slotted(&page);
             let slot = seek.slot(node);
             visit(node, slot);

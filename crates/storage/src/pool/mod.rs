@@ -529,7 +529,8 @@ pub enum BegunWrite {
 }
 
 impl PoolFile {
-    fn resource(&self, page: u32) -> WaitResource {
+    /// A page as who waits for it names it.
+    pub fn resource(&self, page: u32) -> WaitResource {
         WaitResource::Page { database: self.database, file: u32::from(self.file), page: u64::from(page) }
     }
 

@@ -16,14 +16,15 @@
 //!
 //! Locks: `READ_AHEAD` (5) guards the phase; nothing is called under it. Failure: a failed read leaves no page sound.
 
+use super::group::ScanGroup;
 use crate::ids::{Lsn, PageId};
 use crate::page::checksum::{self, Content};
 use crate::page::{PAGE_BYTES, PageBytes, header, verify};
 use crate::pool::{AccessHint, Loaded, Pool, PoolFile};
 use crate::store::suspect::Written;
 use observe::sync::{Condvar, LockClass, Mutex};
+use observe::wait::{self, WaitKind, WaitResource};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use thawdb_device::{AlignedBuf, BlockFile, ReadRequest};
 use thawdb_observe as observe;
 
@@ -65,8 +66,8 @@ pub(super) struct Job {
     pub(super) pool: Arc<Pool>,
     pub(super) pool_file: Arc<PoolFile>,
     pub(super) written: Arc<Written>,
-    /// Pages that the scan has let in so far; `None` where all are to be let in.
-    pub(super) admitted: Option<Arc<AtomicUsize>>,
+    /// The scan's group, which counts the pages let in; `None` where all are to be let in.
+    pub(super) group: Option<Arc<ScanGroup>>,
     pub(super) wanted: Vec<Wanted>,
     pub(super) runs: Vec<Run>,
 }
@@ -103,36 +104,54 @@ impl Shared {
 }
 
 /// The owner's side of a part under way.
-pub(super) struct Fetch(Arc<Shared>);
+pub(super) struct Fetch {
+    shared: Arc<Shared>,
+    /// What who waits for it waits for.
+    resource: WaitResource,
+}
 
 impl Fetch {
     /// Begins.
     pub(super) fn start(job: Job) -> Self {
         let shared = Arc::new(Shared { phase: Mutex::new(&READ_AHEAD, Phase::UnderWay), arrived: Condvar::new() });
         let (theirs, device) = (shared.clone(), job.device.clone());
+        let resource = job.wanted.first().map_or(WaitResource::None, |wanted| job.pool_file.resource(wanted.page));
         device.start_task(Box::new(move || job.run(&theirs)));
-        Self(shared)
+        Self { shared, resource }
     }
 
-    /// Waits until it is done.
-    pub(super) fn wait(self) -> Fetched {
-        let mut phase = self.0.phase.lock();
+    /// Waits until it is done. Who has to wait waits for pages to be read, by that name.
+    pub(super) fn wait(mut self) -> Fetched {
+        if let Some(fetched) = Self::taken(&mut self.shared.phase.lock()) {
+            return fetched;
+        }
+        let _waiting = wait::enter_on(WaitKind::PageIoLatchShared, std::mem::take(&mut self.resource));
+        let mut phase = self.shared.phase.lock();
         loop {
-            // Abandoned is also right for a part whose outcome is taken: there is nothing left to wait for.
-            match std::mem::replace(&mut *phase, Phase::Abandoned) {
-                Phase::Done(fetched) => return fetched,
-                before => *phase = before,
+            match Self::taken(&mut phase) {
+                Some(fetched) => return fetched,
+                None => self.shared.arrived.wait(&mut phase),
             }
-            self.0.arrived.wait(&mut phase);
+        }
+    }
+
+    fn taken(phase: &mut Phase) -> Option<Fetched> {
+        // Abandoned is also right for a part whose outcome is taken: there is nothing left to wait for.
+        match std::mem::replace(phase, Phase::Abandoned) {
+            Phase::Done(fetched) => Some(fetched),
+            before => {
+                *phase = before;
+                None
+            }
         }
     }
 }
 
 impl Drop for Fetch {
     fn drop(&mut self) {
-        let mut phase = self.0.phase.lock();
+        let mut phase = self.shared.phase.lock();
         while matches!(*phase, Phase::LettingIn) {
-            self.0.arrived.wait(&mut phase);
+            self.shared.arrived.wait(&mut phase);
         }
         *phase = Phase::Abandoned;
     }
@@ -173,13 +192,11 @@ impl Job {
 
     /// Lets sound pages into the pool as far as that takes no frame from others.
     fn let_in(&mut self) {
-        // Relaxed, as below: an aim, not a bound.
-        let before = self.admitted.as_ref().map(|admitted| admitted.load(Ordering::Relaxed));
-        if before.is_some_and(|before| !has_room_for(&self.pool, self.wanted.len(), before)) {
+        if self.group.as_ref().is_some_and(|group| !group.has_room_for(self.wanted.len(), &self.pool)) {
             return;
         }
         // Nodes are come back to; leaves of a scan are not.
-        let hint = if self.admitted.is_none() { AccessHint::Keep } else { AccessHint::Once };
+        let hint = if self.group.is_none() { AccessHint::Keep } else { AccessHint::Once };
         let mut admitted = 0;
         for wanted in self.wanted.iter().filter(|wanted| wanted.sound) {
             let Some(bytes) = self.runs.iter().find_map(|run| run.page(wanted.page)) else { continue };
@@ -188,8 +205,8 @@ impl Job {
             loading.install(Loaded::Clean, hint, false);
             admitted += 1;
         }
-        if let Some(all) = &self.admitted {
-            all.fetch_add(admitted, Ordering::Relaxed);
+        if let Some(group) = &self.group {
+            group.admitted(admitted);
         }
     }
 }
@@ -200,11 +217,4 @@ fn is_sound(id: PageId, bytes: &PageBytes, lsn_min: Lsn) -> bool {
         // Older than what was written: the pool repairs it.
         && header::lsn(bytes) >= lsn_min
         && verify::first_violation(bytes, id).is_none()
-}
-
-/// Whether `pages` more of a scan's pages may go into the pool, after `admitted` already went: there are free frames, or
-/// the scan has not had a quarter of the pool yet.
-fn has_room_for(pool: &Pool, pages: usize, admitted: usize) -> bool {
-    let frames = pool.frame_count();
-    admitted + pages <= frames / 4 || pool.free_count() > pages + frames / 64
 }

@@ -1,5 +1,6 @@
 //! Storage from outside: what its doors promise, checked against models.
 
+mod ahead_trust;
 mod bulk;
 mod compaction;
 mod crash;

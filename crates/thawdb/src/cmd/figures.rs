@@ -136,14 +136,10 @@ fn status_bytes(key: &str) -> u64 {
     line.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Seconds of processor that this process's living threads have used; 0 where the system does not tell.
+/// Seconds of processor that this process has used, by threads that have ended too.
 pub fn cpu_seconds() -> f64 {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0.0 };
-    let of_thread = |task: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<f64>().ok()
-    };
-    tasks.flatten().filter_map(of_thread).sum::<f64>() / 1e9
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
 /// Bytes this process has had read from disks; 0 where the system does not tell.

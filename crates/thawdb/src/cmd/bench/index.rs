@@ -1,5 +1,6 @@
 //! Building indexes on Votes: the narrow one on PostId offline, beside the table's use, resumably and by two threads; two
-//! wider ones; with the contents left out of the log. Beside PostgreSQL, if asked: plain and CONCURRENTLY, from the same rows.
+//! wider ones; with the contents left out of the log; with 64 MB to sort in. Beside PostgreSQL, if asked: plain, with 64 MB, and
+//! CONCURRENTLY, from the same rows.
 //!
 //! Each build has its seconds, the seconds of processor of this process meanwhile, what the log file was written, the
 //! index's pages, and the largest memory of the process, which is set back before each. The first build warms nothing for the
@@ -29,19 +30,26 @@ const INDEXES: [(&str, &str, &str, &str); 9] = [
     ("UserId, including PostId", "UserId) INCLUDE (PostId", "MAXDOP = 1", "FULL"),
 ];
 
+/// The name of the build with little memory, and the setting of it, in KB.
+const LIMITED: &str = "PostId, offline, 64 MB";
+const LIMITED_KB: u32 = 64 << 10;
+
 /// Measures.
 pub fn measure(arguments: &BenchArguments, folder: &Path) -> Result<Figures, Failure> {
     let mut figures = Figures::default();
     let seconds = thawdb(arguments, &folder.join("data"), &mut figures)?;
     if arguments.postgres {
         let theirs = postgres(arguments, folder, &mut figures)?;
-        for (name, ours, theirs) in
-            [("offline", seconds[0], theirs[0]), ("online", seconds[1], theirs[1]), ("resumable", seconds[2], theirs[1])]
-        {
-            let rival = if name == "offline" { "CREATE INDEX" } else { "CONCURRENTLY" };
+        for (rival, name, ours, theirs) in [
+            ("CREATE INDEX", "offline", seconds[0], theirs.plain),
+            ("CREATE INDEX, 64 MB", "offline, 64 MB", seconds[INDEXES.len()], theirs.limited),
+            ("CONCURRENTLY", "online", seconds[1], theirs.beside),
+            ("CONCURRENTLY", "resumable", seconds[2], theirs.beside),
+        ] {
             figures.add(AREA, format!("PostgreSQL's {rival} / ours {name}"), theirs / ours, "x");
         }
     }
+    figures.add(AREA, "offline, 64 MB / offline", seconds[INDEXES.len()] / seconds[0], "x");
     figures.add(AREA, "online / offline", seconds[1] / seconds[0], "x");
     figures.add(AREA, "resumable / online", seconds[2] / seconds[1], "x");
     for (at, name) in ["offline", "online", "resumable"].into_iter().enumerate() {
@@ -58,31 +66,40 @@ fn thawdb(arguments: &BenchArguments, folder: &Path, figures: &mut Figures) -> R
     let mut all = Vec::new();
     for (name, columns, options, model) in INDEXES {
         session.execute(&format!("ALTER DATABASE [{DATABASE}] SET RECOVERY {model}; CHECKPOINT"))?;
-        let logged = number(&mut session, LOG_WRITTEN)?;
-        reset_peak_memory();
-        let (watch, processor) = (Stopwatch::start(), cpu_seconds());
-        session.execute(&format!("CREATE INDEX measured ON dbo.Votes ({columns}) WITH ({options})"))?;
-        let (seconds, processor) = (watch.seconds(), cpu_seconds() - processor);
-        let logged = number(&mut session, LOG_WRITTEN)? - logged;
-        let pages = pages(&mut session)?;
-        figures.rate(AREA, name, arguments.rows, seconds);
-        figures.add(AREA, format!("{name}, processor"), processor, "s");
-        figures.note(
-            AREA,
-            format!("{name}, log"),
-            logged as f64,
-            "bytes",
-            format!("{:.3} of the index", logged as f64 / (pages * 8192) as f64),
-        );
-        figures.add(AREA, format!("{name}, pages"), (pages * 8192) as f64, "bytes");
-        figures.add(AREA, format!("{name}, peak memory"), peak_memory_bytes() as f64, "bytes");
-        println!("{name}: {seconds:.2} s, {processor:.2} s of processor, {logged} bytes of log");
-        session.execute("DROP INDEX measured ON dbo.Votes")?;
-        all.push(seconds);
+        all.push(build(arguments, &mut session, (name, columns, options), figures)?);
     }
+    session.execute(&format!("ALTER DATABASE [{DATABASE}] SET RECOVERY FULL; CHECKPOINT"))?;
+    session.execute("EXEC sp_configure 'show advanced options', 1; RECONFIGURE")?;
+    session.execute(&format!("EXEC sp_configure 'index create memory', {LIMITED_KB}; RECONFIGURE"))?;
+    all.push(build(arguments, &mut session, (LIMITED, "PostId", "MAXDOP = 1"), figures)?);
     drop(session);
     instance.close()?;
     Ok(all)
+}
+
+/// Builds one index and drops it; the seconds it took.
+fn build(
+    arguments: &BenchArguments,
+    session: &mut Session,
+    (name, columns, options): (&str, &str, &str),
+    figures: &mut Figures,
+) -> Result<f64, Failure> {
+    let logged = number(session, LOG_WRITTEN)?;
+    reset_peak_memory();
+    let (watch, processor) = (Stopwatch::start(), cpu_seconds());
+    session.execute(&format!("CREATE INDEX measured ON dbo.Votes ({columns}) WITH ({options})"))?;
+    let (seconds, processor) = (watch.seconds(), cpu_seconds() - processor);
+    let logged = number(session, LOG_WRITTEN)? - logged;
+    let index_bytes = pages(session)? * 8192;
+    figures.rate(AREA, name, arguments.rows, seconds);
+    figures.add(AREA, format!("{name}, processor"), processor, "s");
+    let share = format!("{:.3} of the index", logged as f64 / index_bytes as f64);
+    figures.note(AREA, format!("{name}, log"), logged as f64, "bytes", share);
+    figures.add(AREA, format!("{name}, pages"), index_bytes as f64, "bytes");
+    figures.add(AREA, format!("{name}, peak memory"), peak_memory_bytes() as f64, "bytes");
+    println!("{name}: {seconds:.2} s, {processor:.2} s of processor, {logged} bytes of log");
+    session.execute("DROP INDEX measured ON dbo.Votes")?;
+    Ok(seconds)
 }
 
 const LOG_WRITTEN: &str = "SELECT num_of_bytes_written FROM sys.dm_io_virtual_file_stats(DB_ID(), 2)";
@@ -100,8 +117,16 @@ fn number(session: &mut Session, query: &str) -> Result<i64, Failure> {
     value.ok_or_else(|| Failure(format!("no number from {query}")))
 }
 
-/// Seconds of PostgreSQL's plain build without helpers, and of the one beside the table's use.
-fn postgres(arguments: &BenchArguments, folder: &Path, figures: &mut Figures) -> Result<[f64; 2], Failure> {
+/// Seconds of PostgreSQL's builds without helpers.
+struct Theirs {
+    plain: f64,
+    /// With 64 MB to sort in.
+    limited: f64,
+    /// Beside the table's use.
+    beside: f64,
+}
+
+fn postgres(arguments: &BenchArguments, folder: &Path, figures: &mut Figures) -> Result<Theirs, Failure> {
     let csv = folder.join("votes.csv");
     load::write_csv(Votes::new(arguments.rows), &csv, |_| {})?;
     let cluster = Cluster::start(&folder.join("postgres"))?;
@@ -122,12 +147,12 @@ fn postgres(arguments: &BenchArguments, folder: &Path, figures: &mut Figures) ->
     };
     let alone = "SET max_parallel_maintenance_workers = 0";
     let plain = build("PostgreSQL CREATE INDEX", "CREATE INDEX measured ON votes (PostId)", alone)?;
-    build(
+    let limited = build(
         "PostgreSQL CREATE INDEX, 64 MB",
         "CREATE INDEX measured ON votes (PostId)",
         &format!("{alone}; SET maintenance_work_mem = '64MB'"),
     )?;
     build("PostgreSQL CREATE INDEX, its workers", "CREATE INDEX measured ON votes (PostId)", "SELECT 1")?;
     let beside = build("PostgreSQL CREATE INDEX CONCURRENTLY", "CREATE INDEX CONCURRENTLY measured ON votes (PostId)", alone)?;
-    Ok([plain, beside])
+    Ok(Theirs { plain, limited, beside })
 }

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use thawdb_observe::wait;
 
 /// Seconds of the baseline, and longest wait for the throughput to come back.
 const BASELINE_SECONDS: u64 = 3;
@@ -229,12 +230,34 @@ fn commit_beside(session: &mut Session, stop: &AtomicBool) -> Result<(f64, u64),
     Ok((longest, count))
 }
 
+/// What commits beside something came to.
+struct Beside {
+    longest_ms: f64,
+    count: u64,
+    seconds: f64,
+    /// The longest waits of all threads meanwhile.
+    waits: String,
+}
+
+/// Kinds of waits of threads that have something to do begin so.
+const WAITS: [&str; 7] = ["WRITELOG", "PAGE", "LATCH", "LCK", "LOG", "IO_", "CHECKPOINT"];
+
+/// The longest waits since they were cleared.
+fn longest_waits() -> String {
+    let mut waits = wait::stats();
+    waits.retain(|stats| stats.wait_ns_max > 0 && WAITS.iter().any(|name| stats.kind.name().starts_with(name)));
+    waits.sort_by_key(|stats| std::cmp::Reverse(stats.wait_ns_max));
+    let shown = waits.iter().take(3).map(|stats| format!("{} {} ms", stats.kind.name(), stats.wait_ns_max / 1_000_000));
+    shown.collect::<Vec<_>>().join(", ")
+}
+
 /// Commits beside whatever `work` does, and how long that takes.
-fn beside<R>(instance: &Instance, work: impl FnOnce() -> Result<R, Failure>) -> Result<(f64, u64, f64), Failure> {
+fn beside<R>(instance: &Instance, work: impl FnOnce() -> Result<R, Failure>) -> Result<Beside, Failure> {
     let stop = AtomicBool::new(false);
     let mut other = instance.session();
     other.execute(&format!("USE [{DATABASE}]"))?;
-    std::thread::scope(|scope| {
+    wait::clear();
+    let (longest_ms, count, seconds) = std::thread::scope(|scope| -> Result<_, Failure> {
         let committer = scope.spawn(|| commit_beside(&mut other, &stop));
         let watch = Stopwatch::start();
         let outcome = work();
@@ -242,7 +265,9 @@ fn beside<R>(instance: &Instance, work: impl FnOnce() -> Result<R, Failure>) -> 
         stop.store(true, Ordering::Relaxed);
         let (longest, count) = committer.join().map_err(|_| Failure("the committer panicked".into()))??;
         outcome.map(|_| (longest, count, seconds))
-    })
+    })?;
+    let waits = longest_waits();
+    Ok(Beside { longest_ms, count, seconds, waits })
 }
 
 /// The same transaction rolled back at run time, while another session commits.
@@ -259,11 +284,12 @@ fn roll_back_beside(instance: &Instance, session: &mut Session, figures: &mut Fi
         Ok(())
     })?;
     let parts = [("alone", quiet), ("beside the UPDATE", changing), ("beside the ROLLBACK", rolling), ("after the ROLLBACK", after)];
-    for (what, (longest, count, seconds)) in parts {
-        let note = format!("{count} commits in {seconds:.1} s");
-        figures.note("rollback", format!("longest commit of another session {what}"), longest, "ms", note);
+    let answered = parts[2].1.seconds;
+    for (what, Beside { longest_ms, count, seconds, waits }) in parts {
+        let note = format!("{count} commits in {seconds:.1} s; longest waits: {waits}");
+        figures.note("rollback", format!("longest commit of another session {what}"), longest_ms, "ms", note);
     }
-    figures.add("rollback", "ROLLBACK answered", rolling.2 * 1000.0, "ms");
+    figures.add("rollback", "ROLLBACK answered", answered * 1000.0, "ms");
     let left = number(session, &format!("SELECT COUNT(*) FROM dbo.Votes WHERE VoteTypeId = {CHANGED}"))?;
     if left == 0 { Ok(()) } else { Err(Failure(format!("{left} rows show what was rolled back"))) }
 }
