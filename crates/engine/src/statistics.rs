@@ -159,6 +159,13 @@ impl Interpreter<'_, '_> {
         any
     }
 
+    /// Whether a database of these is still redoing what a crash left: looking at rows would have the statement wait for all
+    /// their pages. Its plan is made of what is known, and made again the next time.
+    pub(crate) fn is_recovering(&self, wanted: &[(Arc<TableDef>, usize)], stale: &[(Arc<TableDef>, i32)]) -> bool {
+        let mut tables = wanted.iter().map(|(table, _)| table).chain(stale.iter().map(|(table, _)| table));
+        tables.any(|table| self.session.storage_of(table.database).is_ok_and(|open| open.storage.store().pending_pages() > 0))
+    }
+
     fn allows(&self, table: &TableDef, option: &str) -> bool {
         self.session.storage_of(table.database).is_ok_and(|open| open.record().properties.get(option).is_none_or(|value| value == "ON"))
     }

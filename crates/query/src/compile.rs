@@ -247,6 +247,10 @@ pub trait CompileContext {
         let _ = table;
         None
     }
+    /// The optimizer uses what is known of the values in a column.
+    fn use_statistics(&self, table: &TableDef, column: usize) {
+        let (_, _) = (table, column);
+    }
     /// The optimizer would have liked to know of the values in a column.
     fn want_statistics(&self, table: &TableDef, column: usize) {
         let (_, _) = (table, column);

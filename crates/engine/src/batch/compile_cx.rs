@@ -28,15 +28,17 @@ pub(crate) struct CompileCx<'a> {
     pub(crate) step: usize,
     /// Columns whose statistics the optimizer missed.
     pub(crate) wanted: RefCell<Vec<(Arc<TableDef>, usize)>>,
-    /// Statistics that it met, and that have seen too many changes.
+    /// Statistics that it used, and that have seen too many changes.
     pub(crate) stale: RefCell<Vec<(Arc<TableDef>, i32)>>,
+    /// Those that have, whether it uses them or not, with their leading columns.
+    aged: RefCell<Vec<((DatabaseId, ObjectId), i32, i32)>>,
     /// The tables whose statistics were told, and what plans of them depend on.
     stamps: RefCell<Vec<((DatabaseId, ObjectId), Stamp)>>,
 }
 
 impl<'a> CompileCx<'a> {
     pub(crate) fn new(session: &'a SessionState, step: usize) -> Self {
-        Self { session, step, wanted: RefCell::default(), stale: RefCell::default(), stamps: RefCell::default() }
+        Self { session, step, wanted: RefCell::default(), stale: RefCell::default(), aged: RefCell::default(), stamps: RefCell::default() }
     }
 }
 
@@ -171,23 +173,32 @@ impl CompileContext for CompileCx<'_> {
             return None;
         }
         let open = self.session.storage_of(table.database).ok()?;
-        let met = open.statistics.meet(table, || open.storage.read_view(None).leaf_count(table.rows().tree).ok());
+        let met = open.statistics.meet(table, || {
+            let is_redone = open.storage.store().pending_pages() == 0;
+            is_redone.then(|| open.storage.read_view(None).leaf_count(table.rows().tree).ok())?
+        });
         let place = (table.database, table.id);
         let mut stamps = self.stamps.borrow_mut();
         if !stamps.iter().any(|(of, _)| *of == place) {
             stamps.push((place, met.stamp));
         }
-        for id in met.stale {
-            let mut stale = self.stale.borrow_mut();
-            if !stale.iter().any(|(of, known)| (of.database, of.id) == place && *known == id) {
-                stale.extend(self.session.table(table.database, table.id).map(|table| (table, id)));
-            }
-        }
+        let aged = met.known.list.iter().filter(|one| met.stale.contains(&one.id));
+        self.aged.borrow_mut().extend(aged.filter_map(|one| Some((place, one.id, *one.columns.first()?))));
         Some(met.known)
     }
 
     fn stamps(&self) -> Vec<Stamp> {
         self.stamps.borrow().iter().map(|(_, stamp)| stamp.clone()).collect()
+    }
+
+    fn use_statistics(&self, table: &TableDef, column: usize) {
+        let (place, column) = ((table.database, table.id), table.columns[column].id.0);
+        let mut stale = self.stale.borrow_mut();
+        for (_, id, _) in self.aged.borrow().iter().filter(|(of, _, leading)| (*of, *leading) == (place, column)) {
+            if !stale.iter().any(|(of, known)| (of.database, of.id) == place && known == id) {
+                stale.extend(self.session.table(table.database, table.id).map(|table| (table, *id)));
+            }
+        }
     }
 
     fn want_statistics(&self, table: &TableDef, column: usize) {

@@ -135,11 +135,12 @@ impl<'a> Interpreter<'a, '_> {
         let mut plan = compile(statement, &cx).map_err(refused)?;
         let (wanted, stale) = (cx.wanted.into_inner(), cx.stale.into_inner());
         let is_asked = !(wanted.is_empty() && stale.is_empty()) && self.session.may_run(&plan).is_ok();
-        if is_asked && self.refresh_statistics(&wanted, &stale) {
+        let is_postponed = is_asked && self.is_recovering(&wanted, &stale);
+        if is_asked && !is_postponed && self.refresh_statistics(&wanted, &stale) {
             plan = compile(statement, &CompileCx::new(self.session, self.at)).map_err(refused)?;
         }
         let plan = Arc::new(plan);
-        if shared && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
+        if shared && !is_postponed && plan.dependencies.iter().all(|d| d.database != TEMPDB_ID && d.database != VARIABLES_ID) {
             beside.inspect(|kept| kept.keep_plan(self.at, &plan));
             self.session.engine.plans.put(key, plan.clone(), self.session.call_start);
         }

@@ -261,7 +261,7 @@ impl StatisticsTable {
         (known.created == table.created).then_some(known)
     }
 
-    /// The same for a compilation. `leaves` tells how many leaves the table takes, and is asked once after a start.
+    /// The same for a compilation. `leaves` tells how many leaves the table takes, and is asked after a start until it is known.
     pub(crate) fn meet(&self, table: &TableDef, leaves: impl FnOnce() -> Option<u64>) -> Met {
         let entry = self.entry(table);
         let is_unseen = std::mem::take(&mut entry.known.lock().is_unseen);
@@ -269,8 +269,10 @@ impl StatisticsTable {
         let leaves = if is_unseen { leaves() } else { None };
         let stamp = Stamp::of(&entry.stamp);
         let mut known = entry.known.lock();
-        if let Some(leaves) = leaves {
-            known.compare_leaves(leaves);
+        match leaves {
+            Some(leaves) => known.compare_leaves(leaves),
+            // It is looked at when that is known.
+            None => known.is_unseen |= is_unseen,
         }
         let stale = known.ages.iter().filter(|age| age.is_stale && !age.is_kept).map(|age| age.id).collect();
         Met { known: known.statistics.clone(), stale, stamp }

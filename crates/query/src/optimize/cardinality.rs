@@ -81,7 +81,7 @@ impl Estimator {
         estimator
     }
 
-    /// Asks for statistics of the columns that predicates, joins and groups of `rel` are about.
+    /// Tells which statistics predicates, joins and groups of `rel` are about, and which would be of use.
     fn want(&self, rel: &Rel, cx: &super::RuleCx<'_>) {
         let mut used = Vec::new();
         match rel {
@@ -96,9 +96,10 @@ impl Estimator {
         let used: BTreeSet<ColumnRef> = used.into_iter().collect();
         for origin in used.iter().filter_map(|column| self.origins.get(column)) {
             let sql_type = &origin.table.columns[origin.index].sql_type;
-            let is_known = origin.statistics.as_ref().is_some_and(|s| s.leading(origin.column_id(), sql_type).is_some());
-            if !is_known && can_be_counted(&origin.table, origin.index) {
-                cx.compile.want_statistics(&origin.table, origin.index);
+            match origin.statistics.as_ref().and_then(|known| known.leading(origin.column_id(), sql_type)) {
+                Some(_) => cx.compile.use_statistics(&origin.table, origin.index),
+                None if can_be_counted(&origin.table, origin.index) => cx.compile.want_statistics(&origin.table, origin.index),
+                None => {}
             }
         }
     }
