@@ -426,8 +426,9 @@ def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: Non
         attempt.end()
         mend()
         state = stage.paused()
-        if state is not None:
+        if state is not None or attempt.error is not None:
             expect(number is None or attempt.number() in number, f"{name}: stopped by {attempt.error}")
+        if state is not None:
             stops.stopped(attempt, state)
         elif stopping and attempt.error is not None:
             # It came too late to stop the build, which is done, or before it had begun.
@@ -462,8 +463,13 @@ def full_file(stage):
     stage.execute(f"ALTER DATABASE SO MODIFY FILE (NAME = [{name}], FILEGROWTH = 1MB)")
     # What dropped indexes left free would hold the index.
     stage.execute(f"DBCC SHRINKFILE ([{name}]) WITH NO_INFOMSGS", "CREATE TABLE dbo.filler (c char(8000) NOT NULL)")
-    while (free := stage.ask(size)[0] - stage.ask(used)[0] - step) > 0:
-        stage.execute(f"INSERT dbo.filler WITH (TABLOCK) SELECT 'x' FROM GENERATE_SERIES(1, {max(free * 120, 1)})")
+    for _ in range(100):
+        free = stage.ask(size)[0] - stage.ask(used)[0] - step
+        if free <= 0:
+            break
+        stage.execute(f"INSERT dbo.filler WITH (TABLOCK) SELECT 'x' FROM GENERATE_SERIES(1, {free * 120})")
+    else:
+        raise Refused(f"{free} MB of the file stay free")
     stage.free_log()
 
     def prepare():

@@ -6,7 +6,7 @@
 //!      ALL | COLUMNS | INDEX                                       which of a table's are updated
 //! ```
 //! They are no part of a transaction: what is made or dropped is recorded at once, and stays so after a rollback.
-//! INCREMENTAL = ON, WHERE, and statistics of temporary tables, of large and of virtual columns are not built (40517, 1978).
+//! INCREMENTAL = ON, AUTO_DROP = ON, WHERE, and statistics of temporary tables, of large and of virtual columns are not built (40517, 1978).
 
 use crate::batch::failure::Failure;
 use crate::batch::interpreter::Interpreter;
@@ -52,7 +52,9 @@ impl Options {
                 ("COLUMNS", OptionValue::None) => options.which = Which::OfColumns,
                 ("INDEX", OptionValue::None) => options.which = Which::OfIndexes,
                 ("PERSIST_SAMPLE_PERCENT", OptionValue::Switch(on)) => options.persists = Some(*on),
-                ("INCREMENTAL", OptionValue::Switch(false)) | ("AUTO_DROP", OptionValue::Switch(_)) | ("MAXDOP", _) => {}
+                ("INCREMENTAL" | "AUTO_DROP", OptionValue::Switch(false)) => {}
+                // Rows are looked at by one thread, which any bound allows.
+                ("MAXDOP", _) => {}
                 ("SAMPLE", OptionValue::Quantity(number, unit)) => {
                     let number = interpreter.int_value(number)?.unwrap_or(0);
                     match unit.as_str() {

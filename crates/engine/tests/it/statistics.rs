@@ -1,16 +1,12 @@
 //! Statistics where a conversation of one session does not reach: over a restart, beside a full log, beside other sessions'
 //! changes of definition, and what plans they make anew.
 
+use crate::asked::is_done;
 use crate::script::{config, fresh_engine, said};
 use thawdb_engine::{Engine, Session};
 
 const MADE: &str = "SELECT s.name, p.rows FROM sys.stats s CROSS APPLY sys.dm_db_stats_properties(s.object_id, s.stats_id) p \
                     WHERE s.object_id = OBJECT_ID('t') AND p.rows IS NOT NULL ORDER BY s.stats_id";
-
-fn is_done(session: &mut Session, sql: &str) {
-    let lines = said(session, sql);
-    assert!(!lines.iter().any(|line| line.starts_with("Msg ") && !line.contains("Level 0")), "{sql}: {lines:?}");
-}
 
 /// The rows of a result.
 fn rows(session: &mut Session, sql: &str) -> Vec<String> {

@@ -10,7 +10,7 @@
 //!
 //! Invariants: 1. a reader gives out what lies behind a key without reading what lies before the block it is in
 //! (`TreeReader::open`). 2. Between calls nothing is open: no view holds back what others want to forget. 3. Blocks in memory are
-//! [`leaves_ahead`]'s at most for each run, and one more when it is opened.
+//! [`leaves_ahead`]'s at most for each run.
 //!
 //! Locks: none. Failure: storage's; 10673 for a row that is no block.
 
@@ -24,8 +24,8 @@ use thawdb_storage::page_reads::{count_for_me, page_reads};
 use thawdb_storage::sort::{RunBlock, RunMerge};
 use thawdb_storage::{Database, KeyRange, RowBlock, ScanDirection, StorageError, TreeId};
 
-/// Leaves read at first: a life that ends soon has read few in vain.
-pub(super) const LEAVES_AT_FIRST: usize = 2;
+/// Leaves in memory at first, that with the place among them: a life that ends soon has read few in vain.
+pub(super) const LEAVES_AT_FIRST: usize = 3;
 /// Leaves read at a time at most: requests of 128 KB.
 const LEAVES_MAX: usize = 16;
 const LEAF_BYTES: usize = 8 << 10;
@@ -33,7 +33,7 @@ const LEAF_BYTES: usize = 8 << 10;
 const RUNS_A_THREAD: usize = 8;
 const THREADS_MAX: usize = 32;
 
-/// Leaves of a run that may be in memory, if all `runs` together may have `bytes`; at least two.
+/// Leaves of a run that may be in memory, if all `runs` together may have `bytes`; [`LEAVES_AT_FIRST`] at least.
 pub(super) fn leaves_ahead(runs: usize, bytes: usize) -> usize {
     (bytes / LEAF_BYTES / runs.max(1)).clamp(LEAVES_AT_FIRST, LEAVES_MAX)
 }
@@ -51,7 +51,7 @@ pub(super) struct TreeReader {
     /// Where the next block is that is not in memory: behind this key, or at it.
     start: Bound<Vec<u8>>,
     blocks: VecDeque<RunBlock>,
-    /// How many the next refill asks for, and any at most.
+    /// How many are in memory after the next refill, and after any at most.
     leaves: usize,
     leaves_max: usize,
     /// There is nothing behind what is in memory.
@@ -90,14 +90,13 @@ impl TreeReader {
         self.refill()
     }
 
-    /// Reads the next blocks.
+    /// Reads the next blocks, until so many are in memory as it may have now.
     fn refill(&mut self) -> Result<(), StorageError> {
-        let wanted = self.blocks.len() + self.leaves;
         let range = KeyRange { start: self.start.clone(), end: Bound::Excluded((self.run + 1).to_be_bytes().to_vec()) };
         let mut scan = self.database.read_view(None).scan(self.tree, range, ScanDirection::Forward)?;
-        scan.read_ahead_at_most(self.leaves);
+        scan.read_ahead_at_most(self.leaves.saturating_sub(self.blocks.len()));
         let mut leaf = RowBlock::default();
-        while self.blocks.len() < wanted {
+        while self.blocks.len() < self.leaves {
             if !scan.next_into(&mut leaf)? {
                 self.has_ended = true;
                 break;
