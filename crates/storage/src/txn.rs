@@ -391,7 +391,8 @@ impl Txn {
 
     /// Whether any live entry (committed, or this transaction's own) has a key in `range` other than `except`:
     /// the uniqueness check of secondary indexes. Waits for the fate of other transactions' entries there, and keeps
-    /// others who ask about a range with the same start waiting until this transaction ends.
+    /// others who ask about a range with the same start waiting until this transaction ends. Under SNAPSHOT an entry there that has
+    /// gone since is `SnapshotConflict`.
     pub fn any_live_in(&mut self, tree: TreeId, range: &KeyRange, except: Option<&[u8]>) -> Result<bool, StorageError> {
         let place = self.open_tree(tree, LockMode::IX)?;
         if let Bound::Included(start) | Bound::Excluded(start) = &range.start {
@@ -400,8 +401,9 @@ impl Txn {
         loop {
             let info = self.trees[place].info.clone();
             let view = self.database.commits.view(self.id);
-            match crate::unique::look(&self.database, &info, range, except, &view)? {
+            match crate::unique::look(&self.database, &info, range, except, (&view, self.snapshot.as_ref()))? {
                 crate::unique::Found::Live => return Ok(true),
+                crate::unique::Found::GoneSince => return Err(StorageError::SnapshotConflict { tree }),
                 crate::unique::Found::Nothing => return Ok(false),
                 crate::unique::Found::Open(key) => {
                     let resource = self.key_resource(tree, &key);

@@ -1,7 +1,8 @@
 //! The look of a uniqueness check: is there a row in a range that lives, or might?
 //!
 //! Unlike a view's scan it must not overlook what is not committed: an entry of an open transaction is reported by its
-//! key, so that the caller can wait for its writer and look again. Latches: one leaf, shared. Failure: as a scan's.
+//! key, so that the caller can wait for its writer and look again. Nor, under SNAPSHOT, what has gone since: its transaction
+//! would see two rows of one key. Latches: one leaf, shared. Failure: as a scan's.
 
 use crate::btree::{Seek, Tree};
 use crate::database::Database;
@@ -21,6 +22,8 @@ pub(crate) enum Found {
     Live,
     /// An entry whose writer is open.
     Open(Vec<u8>),
+    /// An entry that is gone, and was there when the transaction's snapshot was taken.
+    GoneSince,
     /// Neither.
     Nothing,
 }
@@ -31,12 +34,12 @@ pub(crate) fn look(
     info: &TreeInfo,
     range: &KeyRange,
     except: Option<&[u8]>,
-    view: &Visibility,
+    (view, snapshot): (&Visibility, Option<&Visibility>),
 ) -> Result<Found, StorageError> {
     let tree = Tree { store: &database.store, info, author: TxnId(0), finishing: false };
     let bounds = (range.start.as_ref().map(Vec::as_slice), range.end.as_ref().map(Vec::as_slice));
     let mut after: Option<Vec<u8>> = None;
-    let mut open = None;
+    let (mut open, mut gone) = (None, false);
     loop {
         let seek = match (&after, &range.start) {
             (Some(key), _) | (None, Bound::Included(key) | Bound::Excluded(key)) => Seek::Key(key),
@@ -44,9 +47,10 @@ pub(crate) fn look(
         };
         let mut page = *tree.leaf_for_read(seek, &mut |_, _| {})?;
         loop {
-            match look_at(database, info, &page, bounds, except, view, &mut after)? {
+            match look_at(database, info, &page, bounds, except, (view, snapshot), &mut after)? {
                 Found::Live => return Ok(Found::Live),
                 Found::Open(key) => open = open.or(Some(key)),
+                Found::GoneSince => gone = true,
                 Found::Nothing => {}
             }
             let leaf = Slotted(&page);
@@ -57,7 +61,7 @@ pub(crate) fn look(
             };
             let (here, right) = (header::page_id(&page), header::right(&page));
             if beyond || right == PageId::NONE {
-                return Ok(open.map_or(Found::Nothing, Found::Open));
+                return Ok(found(open, gone));
             }
             let next = *database.store.read(right)?;
             if header::left(&next) != here || header::tree(&next) != info.id || header::level(&next) != 0 {
@@ -66,6 +70,15 @@ pub(crate) fn look(
             }
             page = next;
         }
+    }
+}
+
+/// What comes of a look that met nothing that lives.
+fn found(open: Option<Vec<u8>>, gone: bool) -> Found {
+    match open {
+        Some(key) => Found::Open(key),
+        None if gone => Found::GoneSince,
+        None => Found::Nothing,
     }
 }
 
@@ -82,7 +95,7 @@ fn look_at(
     page: &crate::page::PageBytes,
     bounds: (Bound<&[u8]>, Bound<&[u8]>),
     except: Option<&[u8]>,
-    view: &Visibility,
+    (view, snapshot): (&Visibility, Option<&Visibility>),
     after: &mut Option<Vec<u8>>,
 ) -> Result<Found, StorageError> {
     let leaf = Slotted(page);
@@ -91,7 +104,7 @@ fn look_at(
         Bound::Included(key) | Bound::Excluded(key) => leaf.search(key).unwrap_or_else(|slot| slot),
         Bound::Unbounded => 0,
     };
-    let mut open = None;
+    let (mut open, mut gone) = (None, false);
     for slot in from..leaf.len() {
         let mut key = Vec::new();
         leaf.key(slot, &mut key);
@@ -113,10 +126,11 @@ fn look_at(
                     if !version.ghost {
                         return Ok(Found::Live);
                     }
+                    gone |= !mine && snapshot.is_some_and(|snapshot| !snapshot.sees(version.writer));
                 }
             }
         }
         *after = Some(key);
     }
-    Ok(open.map_or(Found::Nothing, Found::Open))
+    Ok(found(open, gone))
 }
