@@ -39,7 +39,7 @@ impl Options {
                 other => return Err(error(102, &[&other], option.span)),
             }
         }
-        if read.root.is_some() && read.without_wrapper { Err(error(13600, &[], span)) } else { Ok(read) }
+        if read.root.is_some() && read.without_wrapper { Err(error(13620, &[], span)) } else { Ok(read) }
     }
 
     /// What stands before and behind the rows.
@@ -80,6 +80,9 @@ impl Binder<'_> {
         usage: QueryUse,
     ) -> Result<BoundQuery, SqlError> {
         let options = Options::read(options, query.span)?;
+        if mode == "AUTO" && !has_tables(query) {
+            return Err(error(13600, &[], query.span));
+        }
         if mode == "AUTO" && !has_one_table(query) {
             return Err(not_built("FOR JSON AUTO over several tables", query.span));
         }
@@ -134,6 +137,15 @@ impl Binder<'_> {
 /// A query of one column without a name.
 pub(super) fn one_column((rel, column): (Rel, ColumnRef)) -> BoundQuery {
     BoundQuery { rel, outputs: vec![OutputName { name: String::new(), column }], assignments: Vec::new() }
+}
+
+/// Whether the query has a FROM.
+pub(super) fn has_tables(query: &ast::Query) -> bool {
+    match &query.body {
+        QueryBody::Select(select) => !select.from.is_empty(),
+        QueryBody::Paren(inner) => has_tables(inner),
+        QueryBody::Set { .. } => true,
+    }
 }
 
 pub(super) fn has_one_table(query: &ast::Query) -> bool {

@@ -1,6 +1,6 @@
 //! FOR XML RAW, AUTO over one table, and PATH: the query's rows as one XML text, in the way of FOR JSON.
 
-use super::for_json::{call, has_one_table, one_column, text};
+use super::for_json::{call, has_one_table, has_tables, one_column, text};
 use super::{BoundQuery, QueryUse};
 use crate::algebra::Rel;
 use crate::bind::error::{error, not_built};
@@ -40,9 +40,9 @@ impl Options {
         if read.root.as_deref() == Some("") { Err(error(6861, &[], span)) } else { Ok(read) }
     }
 
-    fn wrapping(&self) -> String {
+    fn wrapping(&self, declared: &str) -> String {
         match &self.root {
-            Some(root) => format!("<{root}>\u{1f}</{root}>"),
+            Some(root) => format!("<{root}{declared}>\u{1f}</{root}>"),
             None => "\u{1f}".to_owned(),
         }
     }
@@ -70,16 +70,20 @@ impl Binder<'_> {
             "PATH" => Layout::path(name.unwrap_or("row"), &names, options.nil)?,
             "RAW" => Layout::flat(name.unwrap_or("row"), &names, options.elements, options.nil)?,
             "AUTO" if has_one_table(query) => Layout::flat(&table_name(query), &names, options.elements, options.nil)?,
+            "AUTO" if !has_tables(query) => return Err(error(6800, &[], query.span)),
             "AUTO" => return Err(not_built("FOR XML AUTO over several tables", query.span)),
             _ => return Err(not_built(&format!("FOR XML {mode}"), query.span)),
         };
+        let declared: String = self.xml_namespaces.iter().map(|(prefix, uri)| declaration(prefix, uri)).collect();
+        let wrapping = options.wrapping(&declared);
+        let layout = if options.root.is_some() { layout } else { layout.declaring(declared) };
         let mut values = vec![text(layout.encode())];
         for output in &bound.outputs {
             values.push(self.column_expr(output.column));
         }
         // Items of data() stay apart from row to row too.
         let separator = if name == Some("") && names.iter().all(|name| name == "data()") { " " } else { "" };
-        let (rel, column) = self.join_rows(bound.rel, call("FOR XML ROW", values), separator, options.wrapping());
+        let (rel, column) = self.join_rows(bound.rel, call("FOR XML ROW", values), separator, wrapping);
         if options.typed {
             let xml = self.columns.add("", SqlType::Xml, true);
             let value = coerce::cast(self.column_expr(column), SqlType::Xml);
@@ -90,6 +94,14 @@ impl Binder<'_> {
             _ => one_column((rel, column)),
         })
     }
+}
+
+/// A namespace as an attribute; the default one has no prefix.
+fn declaration(prefix: &str, uri: &str) -> String {
+    let mut out = if prefix.is_empty() { " xmlns=\"".to_owned() } else { format!(" xmlns:{prefix}=\"") };
+    thawdb_types::xml::escape_attribute_into(&mut out, uri);
+    out.push('"');
+    out
 }
 
 /// The name that AUTO gives its elements: the table's alias or name.
