@@ -93,6 +93,11 @@ impl Layout {
         Ok(Self { nil, declared: String::new(), element: element.to_owned(), columns })
     }
 
+    /// The row's element as it is written.
+    pub(crate) fn element(&self) -> &str {
+        &self.element
+    }
+
     /// The same with declarations on its outermost elements.
     pub(crate) fn declaring(self, declared: String) -> Self {
         Self { declared, ..self }

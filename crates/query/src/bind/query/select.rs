@@ -19,6 +19,8 @@ pub(super) struct Item {
     pub expr: BoundExpr,
     pub name: String,
     pub span: Span,
+    /// Name of the table of FROM that it is a column of.
+    pub table: Option<String>,
 }
 
 /// The operator inside `+=` and its kin.
@@ -86,7 +88,8 @@ impl Binder<'_> {
                         None => self.bind_expr(expr)?,
                     };
                     let name = alias.as_ref().map_or_else(|| self.natural_name(expr, &value), |a| a.text.clone());
-                    bound.push(Item { expr: value, name, span: expr.span });
+                    let table = value.as_column().and_then(|column| self.table_of(column));
+                    bound.push(Item { expr: value, name, span: expr.span, table });
                 }
                 SelectItem::Assign { variable, op, value } => {
                     let (index, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
@@ -115,6 +118,12 @@ impl Binder<'_> {
         }
     }
 
+    /// The table of this level's FROM that has a column.
+    fn table_of(&self, column: ColumnRef) -> Option<String> {
+        let tables = &self.levels.last()?.tables;
+        tables.iter().find(|t| t.columns.iter().any(|c| c.column == column)).map(|t| t.name.clone())
+    }
+
     fn column_name(&self, column: ColumnRef) -> Option<String> {
         self.levels.iter().rev().flat_map(|l| &l.tables).flat_map(|t| &t.columns).find(|c| c.column == column).map(|c| c.name.clone())
     }
@@ -129,9 +138,9 @@ impl Binder<'_> {
             let name = table.map(crate::bind::scope::shown_object).unwrap_or_default();
             return Err(error(107, &[&name], span));
         }
-        for column in wanted.iter().flat_map(|t| &t.columns) {
+        for (table, column) in wanted.iter().flat_map(|t| t.columns.iter().map(move |column| (&t.name, column))) {
             self.use_column(column.column);
-            items.push(Item { expr: self.column_expr(column.column), name: column.name.clone(), span });
+            items.push(Item { expr: self.column_expr(column.column), name: column.name.clone(), span, table: Some(table.clone()) });
         }
         Ok(())
     }
@@ -253,7 +262,7 @@ impl Binder<'_> {
             if !exprs.iter().any(|(c, _)| *c == column) {
                 exprs.push((column, item.expr));
             }
-            outputs.push(OutputName { name: item.name, column });
+            outputs.push(OutputName { name: item.name, column, table: item.table });
         }
         let mut keys = Vec::with_capacity(order.len());
         for (key, descending) in order {

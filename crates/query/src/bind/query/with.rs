@@ -60,8 +60,10 @@ impl Binder<'_> {
     }
 
     fn work_table_reference(&mut self, work_table: u32, shape: &[(String, SqlType)]) -> BoundQuery {
-        let outputs: Vec<OutputName> =
-            shape.iter().map(|(name, t)| OutputName { name: name.clone(), column: self.columns.add(name, *t, true) }).collect();
+        let outputs: Vec<OutputName> = shape
+            .iter()
+            .map(|(name, t)| OutputName { name: name.clone(), column: self.columns.add(name, *t, true), table: None })
+            .collect();
         let columns = outputs.iter().map(|o| o.column).collect();
         BoundQuery { rel: Rel::WorkTable { work_table, columns }, outputs, assignments: Vec::new() }
     }
@@ -100,7 +102,7 @@ impl Binder<'_> {
             }
         }
         let outputs: Vec<OutputName> =
-            shape.iter().map(|(n, t)| OutputName { name: n.clone(), column: self.columns.add(n, *t, true) }).collect();
+            shape.iter().map(|(n, t)| OutputName { name: n.clone(), column: self.columns.add(n, *t, true), table: None }).collect();
         let pick = |q: BoundQuery| Box::new((q.rel, q.outputs.iter().map(|o| o.column).collect::<Vec<_>>()));
         let rel = Rel::Recursive {
             anchor: pick(anchor),
