@@ -264,6 +264,7 @@ fn type_parts(value: &SqlType) -> (u8, u16, u8, Collation) {
         SqlType::RowVersion => plain(28),
         SqlType::Xml => plain(29),
         SqlType::SqlVariant => plain(30),
+        SqlType::HierarchyId => plain(31),
     }
 }
 
@@ -298,6 +299,7 @@ fn type_from_parts(tag: u8, a: u16, b: u8, collation: Collation) -> Option<SqlTy
         28 => SqlType::RowVersion,
         29 => SqlType::Xml,
         30 => SqlType::SqlVariant,
+        31 => SqlType::HierarchyId,
         _ => return None,
     })
 }
@@ -320,6 +322,7 @@ mod tests {
             SqlType::NVarChar { length: MaxLength::Limited(4000), collation },
             SqlType::VarBinary { length: MaxLength::Max },
             SqlType::SqlVariant,
+            SqlType::HierarchyId,
         ];
         for sql_type in all {
             let mut writer = Writer::new(1);

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thawdb_catalog::{ColumnDef, DatabaseId, ObjectId, SchemaId, TableDef, TableStatistics};
 use thawdb_tsql::ast;
+use thawdb_types::convert::DateOrder;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// Session options that change what a text means.
@@ -39,13 +40,22 @@ pub struct Settings {
     pub ansi_null_default: bool,
     /// The schema in which names without one are looked for first.
     pub default_schema: SchemaId,
+    /// SET DATEFORMAT.
+    pub date_order: DateOrder,
     /// Optional rewrites; off gives the plan as written, which must have the same result.
     pub rewrite: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { ansi_nulls: true, concat_null_yields_null: true, ansi_null_default: true, default_schema: SchemaId(1), rewrite: true }
+        Self {
+            ansi_nulls: true,
+            concat_null_yields_null: true,
+            ansi_null_default: true,
+            default_schema: SchemaId(1),
+            date_order: DateOrder::Mdy,
+            rewrite: true,
+        }
     }
 }
 

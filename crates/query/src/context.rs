@@ -19,6 +19,10 @@ pub trait SessionInfo: Send + Sync {
     fn local_offset_minutes(&self) -> i32;
     /// SET DATEFIRST, 1..=7.
     fn date_first(&self) -> u8;
+    /// SET DATEFORMAT.
+    fn date_order(&self) -> thawdb_types::convert::DateOrder {
+        thawdb_types::convert::DateOrder::Mdy
+    }
     /// Fills with randomness: NEWID, RAND.
     fn random(&self, bytes: &mut [u8]);
     /// The database in use.

@@ -536,6 +536,10 @@ fn window_name(function: &WindowFunction) -> &'static str {
         WindowFunction::Rank => "RANK",
         WindowFunction::DenseRank => "DENSE_RANK",
         WindowFunction::Ntile(_) => "NTILE",
+        WindowFunction::PercentRank => "PERCENT_RANK",
+        WindowFunction::CumeDist => "CUME_DIST",
+        WindowFunction::Percentile { continuous: true, .. } => "PERCENTILE_CONT",
+        WindowFunction::Percentile { continuous: false, .. } => "PERCENTILE_DISC",
         WindowFunction::Lag { lead, .. } => {
             if *lead {
                 "LEAD"

@@ -348,9 +348,31 @@ pub enum WindowFunction {
     Rank,
     DenseRank,
     Ntile(Expr),
-    Lag { value: Expr, offset: Expr, default: Option<Expr>, lead: bool },
-    FirstValue { value: Expr, last: bool, frame: Frame },
-    Aggregate { aggregate: Aggregate, frame: Frame },
+    PercentRank,
+    CumeDist,
+    /// PERCENTILE_CONT and PERCENTILE_DISC: `value` is what the rows are ordered by.
+    Percentile {
+        value: Expr,
+        fraction: Expr,
+        continuous: bool,
+    },
+    Lag {
+        value: Expr,
+        offset: Expr,
+        default: Option<Expr>,
+        lead: bool,
+        ignore_nulls: bool,
+    },
+    FirstValue {
+        value: Expr,
+        last: bool,
+        frame: Frame,
+        ignore_nulls: bool,
+    },
+    Aggregate {
+        aggregate: Aggregate,
+        frame: Frame,
+    },
 }
 
 /// ROWS or RANGE frame.

@@ -90,6 +90,9 @@ pub struct TypeInfo {
     pub utf8: bool,
 }
 
+/// The class behind hierarchyid, as COLMETADATA names it.
+const HIERARCHY_ASSEMBLY: &str = "Microsoft.SqlServer.Types.SqlHierarchyId, Microsoft.SqlServer.Types, Version=11.0.0.0, Culture=neutral, PublicKeyToken=89845dcd8080cc91";
+
 impl TypeInfo {
     /// How values of a SQL type are sent.
     pub fn of(sql_type: SqlType) -> Self {
@@ -117,6 +120,7 @@ impl TypeInfo {
             SqlType::Image => (code::IMAGE, ValueLength::TextPointer),
             SqlType::Xml => (code::XML, ValueLength::Chunks),
             SqlType::SqlVariant => (code::SSVARIANT, ValueLength::ULong),
+            SqlType::HierarchyId => (code::UDT, ValueLength::Chunks),
         };
         let utf8 = matches!(sql_type, SqlType::Char { collation, .. } | SqlType::VarChar { collation, .. } if collation.info().utf8);
         Self { code, sql_type, length, utf8 }
@@ -163,6 +167,13 @@ impl TypeInfo {
             SqlType::Image => out.put_u32(0x7FFF_FFFF),
             SqlType::Xml => out.put_u8(0),
             SqlType::SqlVariant => out.put_u32(8009),
+            SqlType::HierarchyId => {
+                out.put_u16(thawdb_types::hierarchy::BYTES_MAX as u16);
+                for name in ["", "sys", "hierarchyid"] {
+                    out.put_b_varchar(name);
+                }
+                out.put_us_varchar(HIERARCHY_ASSEMBLY);
+            }
             _ => out.put_u8(self.width()),
         }
     }
@@ -214,6 +225,15 @@ impl TypeInfo {
                     reader.us_varchar("xml schema collection")?;
                 }
                 simple(SqlType::Xml, ValueLength::Chunks)
+            }
+            code::UDT => {
+                for what in ["type database", "type schema"] {
+                    reader.b_varchar(what)?;
+                }
+                match reader.b_varchar("type name")?.eq_ignore_ascii_case("hierarchyid") {
+                    true => simple(SqlType::HierarchyId, ValueLength::Chunks),
+                    false => Err(reader.malformed("user-defined type")),
+                }
             }
             code::SSVARIANT => {
                 reader.u32("sql_variant length")?;

@@ -286,7 +286,9 @@ pub(crate) fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<S
             Scalar::DateTimeOffset(ticks(moment, scale).ok_or_else(wrong)?, offset)
         }
         SqlType::UniqueIdentifier => Scalar::Guid(bytes.try_into().map_err(|_| wrong())?),
-        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => Scalar::Binary(bytes.to_vec()),
+        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion | SqlType::HierarchyId => {
+            Scalar::Binary(bytes.to_vec())
+        }
         _ if is_wide(info) && !bytes.len().is_multiple_of(2) => return Err(wrong()),
         _ if is_wide(info) => Scalar::Text(utf16_text(bytes)),
         _ if info.utf8 => Scalar::Text(String::from_utf8_lossy(bytes).into_owned()),
@@ -383,7 +385,7 @@ fn encode_cell(info: &TypeInfo, array: &ArrayRef, row: usize, out: &mut Vec<u8>)
             put_datetime_offset(info, little(&bytes[..8]) as i64, little(&bytes[8..]) as i16, out);
         }
         SqlType::UniqueIdentifier => put_short(out, array.as_fixed_size_binary().value(row)),
-        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => {
+        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion | SqlType::HierarchyId => {
             put_bytes(info, array.as_binary::<i32>().value(row), out);
         }
         SqlType::SqlVariant => variant::encode(array.as_binary::<i32>().value(row), out),

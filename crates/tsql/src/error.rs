@@ -52,6 +52,7 @@ const MESSAGES: &[(i32, u8, &str)] = &[
         "Incorrect syntax near the keyword 'with'. If this statement is a common table expression, an xmlnamespaces clause or a change tracking context clause, the previous statement must be terminated with a semicolon.",
     ),
     (1007, 15, "The number '%' is out of the range for numeric representation (maximum precision 38)."),
+    (1035, 15, "Incorrect syntax near '%', expected '%'."),
     (
         1038,
         15,
@@ -83,7 +84,15 @@ impl SyntaxError {
     /// An error about the token `near` at `span`.
     #[must_use]
     pub fn new(number: i32, args: Vec<String>, near: &str, span: Span) -> Self {
-        Self { number, severity: template(number).0, state: 1, line: span.line, args, near: near.to_owned(), span }
+        Self {
+            number,
+            severity: template(number).0,
+            state: if number == 1035 { 10 } else { 1 },
+            line: span.line,
+            args,
+            near: near.to_owned(),
+            span,
+        }
     }
 
     /// The message's text with its arguments in place.

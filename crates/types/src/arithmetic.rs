@@ -114,6 +114,7 @@ pub fn result_type(operator: Operator, left: &SqlType, right: &SqlType) -> Resul
         let legacy = |t: &T| matches!(t, T::DateTime | T::SmallDateTime);
         return match plus_minus && legacy(high) && (legacy(low) || low.is_numeric()) {
             true => Ok(*high),
+            false if legacy(high) && low.is_numeric() => Err(message(8117, &[&high.message_name(), &operator.name()])),
             false if low.is_numeric() => Err(message(206, &[&left.message_name(), &right.message_name()])),
             false if left == right => Err(message(8117, &[&left.message_name(), &operator.name()])),
             false => Err(incompatible()),

@@ -215,9 +215,12 @@ pub fn scalar_at(array: &dyn Array, index: usize, sql_type: &SqlType) -> Scalar 
         | SqlType::Text { .. }
         | SqlType::NText { .. }
         | SqlType::Xml => Scalar::Text(array.as_string::<i32>().value(index).to_string()),
-        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion | SqlType::SqlVariant => {
-            Scalar::Binary(array.as_binary::<i32>().value(index).to_vec())
-        }
+        SqlType::Binary { .. }
+        | SqlType::VarBinary { .. }
+        | SqlType::Image
+        | SqlType::RowVersion
+        | SqlType::SqlVariant
+        | SqlType::HierarchyId => Scalar::Binary(array.as_binary::<i32>().value(index).to_vec()),
     }
 }
 

@@ -89,7 +89,10 @@ impl DatePart {
     }
 
     /// 9810 when values of `sql_type` have no such part.
-    fn check(self, function: &str, sql_type: &SqlType) -> Result<(), SqlError> {
+    ///
+    /// # Errors
+    /// 9810.
+    pub fn check(self, function: &str, sql_type: &SqlType) -> Result<(), SqlError> {
         let wrong = match sql_type {
             SqlType::Date => self.is_of_time() || self == Self::TzOffset,
             SqlType::Time { .. } => !self.is_of_time(),
@@ -182,9 +185,15 @@ pub fn offset_text(minutes: i16) -> String {
 /// # Errors
 /// 517 when the result leaves the type's range, 9810.
 pub fn dateadd(part: DatePart, number: i64, value: &Scalar, sql_type: &SqlType) -> Result<Scalar, SqlError> {
-    part.check("dateadd", sql_type)?;
-    if matches!(part, DatePart::TzOffset | DatePart::IsoWeek) {
+    let coarse = matches!(sql_type, SqlType::DateTime | SqlType::SmallDateTime);
+    if coarse && matches!(part, DatePart::Microsecond | DatePart::Nanosecond) {
         return Err(message(9810, &[&part.name(), &"dateadd", &sql_type.base_name()]));
+    }
+    if !matches!(part, DatePart::TzOffset | DatePart::IsoWeek) {
+        part.check("dateadd", sql_type)?;
+    }
+    if matches!(part, DatePart::TzOffset | DatePart::IsoWeek) {
+        return Err(message(9806, &[&part.name(), &"dateadd"]));
     }
     let overflow = || message(517, &[&sql_type.base_name()]);
     let at = moment(value);

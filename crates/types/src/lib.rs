@@ -22,6 +22,7 @@ pub mod compare;
 pub mod convert;
 pub mod datepart;
 pub mod error;
+pub mod hierarchy;
 pub mod key;
 pub mod messages;
 pub mod row;

@@ -109,6 +109,8 @@ pub enum SqlType {
     RowVersion,
     Xml,
     SqlVariant,
+    /// A path of a tree, as the bytes of [`crate::hierarchy`].
+    HierarchyId,
 }
 
 /// What stands in the brackets after a type's name.
@@ -224,7 +226,9 @@ impl SqlType {
             | Self::Text { .. }
             | Self::NText { .. }
             | Self::Xml => DataType::Utf8,
-            Self::Binary { .. } | Self::VarBinary { .. } | Self::Image | Self::RowVersion | Self::SqlVariant => DataType::Binary,
+            Self::Binary { .. } | Self::VarBinary { .. } | Self::Image | Self::RowVersion | Self::SqlVariant | Self::HierarchyId => {
+                DataType::Binary
+            }
         }
     }
 
@@ -261,6 +265,7 @@ impl SqlType {
             Self::RowVersion => "timestamp",
             Self::Xml => "xml",
             Self::SqlVariant => "sql_variant",
+            Self::HierarchyId => "hierarchyid",
         }
     }
 
@@ -322,13 +327,15 @@ impl SqlType {
             Self::RowVersion => 189,
             Self::NVarChar { .. } => 231,
             Self::NChar { .. } => 239,
+            Self::HierarchyId => 240,
             Self::Xml => 241,
         }
     }
 
     /// sys.types.user_type_id of the built-in type (`sysname`, 256, is an alias the catalog keeps).
     pub fn user_type_id(&self) -> i32 {
-        i32::from(self.system_type_id())
+        // hierarchyid is a type of the common language runtime that is there from the beginning.
+        if *self == Self::HierarchyId { 128 } else { i32::from(self.system_type_id()) }
     }
 
     /// sys.columns.max_length: bytes, -1 for max types.
@@ -359,6 +366,7 @@ impl SqlType {
             Self::Text { .. } | Self::NText { .. } | Self::Image | Self::UniqueIdentifier => 16,
             Self::Xml => -1,
             Self::SqlVariant => 8016,
+            Self::HierarchyId => crate::hierarchy::BYTES_MAX as i16,
         }
     }
 
@@ -396,6 +404,7 @@ impl SqlType {
     /// Rank in the documented order of type precedence: of two operands the one with the *lower* rank wins.
     pub fn precedence(&self) -> u8 {
         match self {
+            Self::HierarchyId => 1,
             Self::SqlVariant => 2,
             Self::Xml => 3,
             Self::DateTimeOffset { .. } => 4,
@@ -454,6 +463,7 @@ impl SqlType {
             | Self::Binary { .. }
             | Self::VarBinary { .. }
             | Self::Image
+            | Self::HierarchyId
             | Self::SqlVariant => return None,
         })
     }
@@ -579,6 +589,7 @@ impl SqlType {
             "timestamp" | "rowversion" => plain(Self::RowVersion),
             "xml" => plain(Self::Xml),
             "sql_variant" => plain(Self::SqlVariant),
+            "hierarchyid" => plain(Self::HierarchyId),
             "sysname" => plain(Self::SYSNAME.with_collation(collation)),
             "decimal" | "dec" | "numeric" => decimal_from_arguments(arguments, lower == "numeric", at),
             "float" | "double precision" => float_from_arguments(arguments, at),

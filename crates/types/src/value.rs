@@ -101,6 +101,7 @@ pub(crate) fn samples() -> Vec<(crate::SqlType, Scalar)> {
         (T::varbinary(10), Scalar::Binary(vec![])),
         (T::VARBINARY_MAX, Scalar::Binary(vec![7; 9000])),
         (T::UniqueIdentifier, Scalar::Guid(*b"0123456789abcdef")),
+        (T::HierarchyId, Scalar::Binary(vec![0x5A, 0xC0])),
         (T::RowVersion, Scalar::Binary(vec![0, 0, 0, 0, 0, 0, 7, 208])),
         (T::SqlVariant, Scalar::Binary(crate::variant::encode(&Scalar::Int(0), &T::Int))),
     ]
@@ -145,6 +146,7 @@ pub(crate) fn value_of(sql_type: crate::SqlType) -> proptest::strategy::BoxedStr
         T::UniqueIdentifier => any::<[u8; 16]>().prop_map(Scalar::Guid).boxed(),
         T::RowVersion => any::<[u8; 8]>().prop_map(|v| Scalar::Binary(v.to_vec())).boxed(),
         T::Binary { length } => proptest::collection::vec(0..4u8, usize::from(length)).prop_map(Scalar::Binary).boxed(),
+        T::HierarchyId => proptest::sample::select(vec![vec![], vec![0x58], vec![0x5A, 0xC0], vec![0x68]]).prop_map(Scalar::Binary).boxed(),
         T::VarBinary { .. } | T::Image => proptest::collection::vec(0..4u8, 0..6).prop_map(Scalar::Binary).boxed(),
         T::SqlVariant => {
             proptest::sample::select(vec![T::Int, T::decimal(18, 4), T::Float, T::varchar(20), T::Date, T::Money, T::varbinary(10)])

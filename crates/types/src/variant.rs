@@ -42,7 +42,7 @@ enum Family {
 
 /// Whether a value of `base` may be a sql_variant's.
 pub fn holds(base: &SqlType) -> bool {
-    !base.is_large() && !matches!(base, SqlType::RowVersion | SqlType::SqlVariant)
+    !base.is_large() && !matches!(base, SqlType::RowVersion | SqlType::SqlVariant | SqlType::HierarchyId)
 }
 
 /// The bytes of a value of `base`, which [`holds`] takes; the value is not NULL.

@@ -3,7 +3,6 @@
 use crate::api::sink::EnvChange;
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
-use crate::batch::format_message::format_message;
 use crate::batch::interpreter::Interpreter;
 use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::messages::message;
@@ -12,6 +11,7 @@ use std::time::Duration;
 use thawdb_query::compile::{bind_assignment, bind_scalar};
 use thawdb_query::exec::{eval_condition, eval_scalar};
 use thawdb_query::expr::Expr as BoundExpr;
+use thawdb_query::functions::format_message;
 use thawdb_tsql::ast::{AssignOp, BinaryOp, Declaration, Expr, ExprKind, Ident, RaiseError, SetVariable, Throw, WaitFor, WaitForKind};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
 
@@ -104,8 +104,8 @@ impl Interpreter<'_, '_> {
 
     /// SET @v = value, SET @v += value.
     pub(crate) fn set_variable(&mut self, node: &SetVariable) -> Result<(), Failure> {
-        if node.property.is_some() {
-            return Err(crate::messages::unsupported("SET @variable.property").into());
+        if let Some(property) = &node.property {
+            return self.mutate_variable(node, property);
         }
         let assigned = match binary_of(node.op) {
             None if self.set_cursor_variable(&node.variable, &node.value)? => None,
@@ -121,6 +121,19 @@ impl Interpreter<'_, '_> {
         if assigned.is_some() {
             self.keep_exprs(assigned);
         }
+        self.session.row_count = 1;
+        self.session.last_error = 0;
+        Ok(())
+    }
+
+    /// SET @v.modify('...').
+    fn mutate_variable(&mut self, node: &SetVariable, property: &Ident) -> Result<(), Failure> {
+        let mut call = node.value.clone();
+        match &mut call.kind {
+            ExprKind::Method { method, .. } if property.is("modify") => thawdb_query::bind::expr::MUTATION.clone_into(&mut method.text),
+            _ => return Err(crate::messages::unsupported("SET @variable.property").into()),
+        }
+        self.assign(&node.variable.name, &call)?;
         self.session.row_count = 1;
         self.session.last_error = 0;
         Ok(())

@@ -19,6 +19,7 @@ use crate::batch::kept::{KeptRun, KeptRuns};
 use crate::batch::module::Module;
 use crate::batch::outbox::Outbox;
 use crate::batch::program::{Op, Program};
+use crate::batch::result_sets::Shape;
 use crate::ddl::names::shown;
 use crate::ddl::user_type::{TypeMeaning, meaning};
 use crate::instance::database::OpenDatabase;
@@ -31,8 +32,8 @@ use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{ObjectDef, ObjectKind, TableDef};
 use thawdb_tsql::ast::{
-    Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter, Query, QueryBody, Stmt,
-    StmtKind,
+    Argument as ArgumentSyntax, Execute, ExecuteModule, ExecuteString, ExprKind, Insert, InsertSource, Parameter, Query, QueryBody,
+    ResultSets, Stmt, StmtKind,
 };
 use thawdb_tsql::{ParseOptions, SyntaxError};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, TypeUse};
@@ -243,6 +244,9 @@ pub(crate) fn declare_all(session: &mut SessionState, program: &Program<'_>) -> 
             }
             let at_place = TypeUse::Parameter { ordinal, name };
             if let TypeMeaning::Value { sql_type, .. } = meaning(session, &declaration.data_type, at_place, Collation::DEFAULT)? {
+                if matches!(sql_type, SqlType::Text { .. } | SqlType::NText { .. } | SqlType::Image) {
+                    return Err(message(2739, &[]).at_line(declaration.variable.span.line));
+                }
                 session.frame_mut().declare(name, sql_type, at);
             }
         }
@@ -273,6 +277,9 @@ impl Interpreter<'_, '_> {
         let mut arguments = Vec::with_capacity(syntax.len());
         for argument in syntax {
             let name = argument.parameter.as_ref().map_or(String::new(), |p| p.name.clone());
+            if name.is_empty() && arguments.last().is_some_and(|before: &Argument| !before.name.is_empty()) {
+                return Err(Failure::compile(message(119, &[&(arguments.len() + 1)])));
+            }
             if matches!(argument.value.kind, ExprKind::Default) {
                 arguments.push(Argument {
                     name,
@@ -309,11 +316,25 @@ impl Interpreter<'_, '_> {
         Some(TableArgument::Variable { table, of: frame.table_types.get(&name).copied() })
     }
 
+    /// Runs what EXEC runs with its results in the shape that WITH RESULT SETS gives them.
+    fn shaped(&mut self, sets: &ResultSets, run: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<(), Failure> {
+        let shape = Shape::of(self.session, sets)?;
+        self.out.begin_shape(shape);
+        let outcome = run(self);
+        let complete = self.out.end_shape();
+        outcome?;
+        complete.map_err(Failure::ends_batch)
+    }
+
     /// EXEC procedure.
     pub(crate) fn execute(&mut self, node: &Execute) -> Result<(), Failure> {
-        if node.result_sets.is_some() {
-            return Err(unsupported_option("WITH RESULT SETS").into());
+        if let Some(sets) = &node.result_sets {
+            return self.shaped(sets, |this| this.execute_unshaped(node));
         }
+        self.execute_unshaped(node)
+    }
+
+    fn execute_unshaped(&mut self, node: &Execute) -> Result<(), Failure> {
         let name = match &node.module {
             ExecuteModule::Name(name) => shown(name),
             ExecuteModule::Variable(variable) => {
@@ -325,6 +346,9 @@ impl Interpreter<'_, '_> {
                 }
             }
         };
+        if let Some(value) = self.execute_function(node, &name)? {
+            return Ok(value);
+        }
         let procedure = crate::procedures::resolve(self.session, &name)?;
         let arguments = self.arguments(&node.arguments)?;
         let guarded = self.guarded;
@@ -352,6 +376,29 @@ impl Interpreter<'_, '_> {
         Ok(())
     }
 
+    /// EXEC @v = function: its value goes into the variable. `None` if the name is no scalar function's.
+    fn execute_function(&mut self, node: &Execute, name: &str) -> Result<Option<()>, Failure> {
+        let Some(parsed) = crate::ddl::names::parse_name(name) else { return Ok(None) };
+        let found = crate::batch::module::find_object(self.session, &parsed)?;
+        let Some(found) = found.filter(|found| found.object.kind == ObjectKind::ScalarFunction) else { return Ok(None) };
+        self.session.may_call(&found)?;
+        let module = Module::of(&found.object);
+        let declared = &module.function()?.parameters;
+        let arguments = self.arguments(&node.arguments)?;
+        let mut frame = Frame::default();
+        bind_declared(self.session, &mut frame, declared, Declared::Procedure(&found.object.name), &arguments)?;
+        let values = frame.variables.into_iter().map(|variable| variable.value).collect();
+        let value = crate::batch::function::call_scalar(self.session, found.database.id, found.object.id, values)?;
+        if let Some(variable) = &node.return_variable {
+            let position = self.session.frame().position(&variable.name);
+            let position = position.ok_or_else(|| Failure::compile(message(137, &[&variable.name])))?;
+            let from = crate::batch::function::returned_type(&found.object);
+            self.take_output(position, &value, &from)?;
+        }
+        self.out.procedure_done();
+        Ok(Some(()))
+    }
+
     fn take_output(&mut self, position: usize, value: &Scalar, from: &SqlType) -> Result<(), Failure> {
         let to = self.session.frame().variables[position].sql_type;
         let value = rows::convert(value, from, &to)?;
@@ -361,9 +408,16 @@ impl Interpreter<'_, '_> {
 
     /// EXEC ('text').
     pub(crate) fn execute_string(&mut self, node: &ExecuteString) -> Result<(), Failure> {
-        if node.at.is_some() || node.result_sets.is_some() || !node.arguments.is_empty() {
-            return Err(unsupported_option("EXECUTE ... AT or WITH RESULT SETS").into());
+        if node.at.is_some() || !node.arguments.is_empty() {
+            return Err(unsupported_option("EXECUTE ... AT").into());
         }
+        if let Some(sets) = &node.result_sets {
+            return self.shaped(sets, |this| this.execute_text(node));
+        }
+        self.execute_text(node)
+    }
+
+    fn execute_text(&mut self, node: &ExecuteString) -> Result<(), Failure> {
         let Some(text) = self.text_value(&node.text)? else { return Ok(()) };
         let depth = self.session.contexts.depth();
         if let Some((login, name)) = &node.as_principal {
@@ -441,8 +495,17 @@ impl Declared<'_> {
     fn missing(&self, parameter: &str) -> SqlError {
         match self {
             Self::Text { declarations, text } => message(8178, &[&format!("({declarations}){text}"), &parameter]),
-            Self::Procedure(name) => message(201, &[name, &parameter]),
+            Self::Procedure(name) => self.told(message(201, &[name, &parameter])),
         }
+    }
+
+    /// A message as the procedure that is called tells it.
+    fn told(&self, mut error: SqlError) -> SqlError {
+        if let Self::Procedure(name) = self {
+            error.procedure = Some((*name).to_owned());
+            error.state = if error.number == 8145 { 2 } else { error.state };
+        }
+        error
     }
 }
 
@@ -461,10 +524,10 @@ pub(crate) fn bind_declared(
     let mut given: Vec<Option<usize>> = vec![None; declared.len()];
     for (at, argument) in arguments.iter().enumerate() {
         let position = if argument.name.is_empty() {
-            (at < declared.len()).then_some(at).ok_or_else(|| message(8144, &[&by.name()]))?
+            (at < declared.len()).then_some(at).ok_or_else(|| by.told(message(8144, &[&by.name()])))?
         } else {
             let known = declared.iter().position(|parameter| parameter.variable.name.eq_ignore_ascii_case(&argument.name));
-            known.ok_or_else(|| message(8145, &[&argument.name, &by.name()]))?
+            known.ok_or_else(|| by.told(message(8145, &[&argument.name, &by.name()])))?
         };
         if given[position].replace(at).is_some() {
             return Err(message(8143, &[&declared[position].variable.name]));
@@ -496,7 +559,10 @@ pub(crate) fn bind_declared(
         let value = match argument {
             None => default_of(session, parameter.default.as_ref(), &to)?.ok_or_else(|| by.missing(name))?,
             Some(argument) if argument.output && !parameter.output => return Err(message(8162, &[name])),
-            Some(argument) => rows::convert(&argument.value, &argument.sql_type, &to)?,
+            Some(argument) => rows::convert(&argument.value, &argument.sql_type, &to).map_err(|error| match error.number {
+                206 | 257 | 529 => error,
+                _ => by.told(message(8114, &[&argument.sql_type.message_name(), &to.message_name()]).with_state(5)),
+            })?,
         };
         frame.variables.push(Variable { name: name.clone(), sql_type: to, value, declared_at: 0 });
         if argument.is_some_and(|argument| argument.output) {

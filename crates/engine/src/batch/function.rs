@@ -64,7 +64,7 @@ fn parameter((declared, kept): (&Parameter, &thawdb_catalog::ParameterDef)) -> U
     UserParameter { name, sql_type: kept.sql_type, default: declared.default.clone(), table }
 }
 
-fn returned_type(object: &ObjectDef) -> SqlType {
+pub(crate) fn returned_type(object: &ObjectDef) -> SqlType {
     object.parameters.first().expect("a scalar function keeps what it returns first").sql_type
 }
 

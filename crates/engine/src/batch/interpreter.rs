@@ -220,7 +220,8 @@ impl Interpreter<'_, '_> {
         }
         self.out.message(&failure.error);
         let changes = matches!(step.op, Op::Statement(statement) if changes_rows(&statement.kind));
-        if changes && failure.fate == Fate::Statement && !self.session.options.xact_abort {
+        let began = !matches!(failure.error.number, 229 | 230);
+        if changes && began && failure.fate == Fate::Statement && !self.session.options.xact_abort {
             self.out.message(&message(3621, &[]).at_line(failure.error.line));
         }
     }

@@ -4,10 +4,11 @@
 
 use crate::api::batch::Batch;
 use crate::api::sink::{DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
+use crate::batch::result_sets::Shape;
 use crate::session::rowset::Rowset;
 use crate::storage_error::cancelled;
 use thawdb_query::phys::OutputColumn;
-use thawdb_types::{Scalar, SqlError, SqlType};
+use thawdb_types::{Scalar, SqlError, SqlType, array_from_scalar};
 
 /// Where statements put their results.
 pub(crate) struct Outbox<'s> {
@@ -21,6 +22,8 @@ pub(crate) struct Outbox<'s> {
     open_result: bool,
     /// INSERT ... EXEC: results are kept instead of sent.
     capture: Option<Capture>,
+    /// EXEC ... WITH RESULT SETS, the innermost last.
+    shapes: Vec<Shape>,
 }
 
 /// Results being kept, and the depth of transactions when that began.
@@ -31,7 +34,7 @@ struct Capture {
 
 impl<'s> Outbox<'s> {
     pub(crate) fn new(sink: &'s mut dyn ResultSink) -> Self {
-        Self { sink, pending: None, depth: 0, closed: false, open_result: false, capture: None }
+        Self { sink, pending: None, depth: 0, closed: false, open_result: false, capture: None, shapes: Vec::new() }
     }
 
     /// Keeps results from here on.
@@ -69,7 +72,28 @@ impl<'s> Outbox<'s> {
         })
     }
 
+    /// Gives results the shape from here on.
+    pub(crate) fn begin_shape(&mut self, shape: Shape) {
+        self.shapes.push(shape);
+    }
+
+    /// The last shape ends: 11536 if fewer results came than it has.
+    pub(crate) fn end_shape(&mut self) -> Result<(), SqlError> {
+        self.shapes.pop().map_or(Ok(()), |shape| shape.end())
+    }
+
     pub(crate) fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
+        if self.shapes.is_empty() {
+            return self.put_columns(columns);
+        }
+        let mut shaped = columns.to_vec();
+        for shape in self.shapes.iter_mut().rev() {
+            shaped = shape.columns(&shaped)?;
+        }
+        self.put_columns(&shaped)
+    }
+
+    fn put_columns(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
         if let Some(capture) = &mut self.capture {
             capture.rowsets.push(Rowset { columns: columns.to_vec(), rows: Vec::new() });
             return Ok(());
@@ -81,6 +105,17 @@ impl<'s> Outbox<'s> {
     }
 
     pub(crate) fn rows(&mut self, batch: &Batch) -> Result<(), SqlError> {
+        if self.shapes.is_empty() {
+            return self.put_rows(batch);
+        }
+        let mut columns = batch.columns.clone();
+        for shape in self.shapes.iter().rev() {
+            columns = shape.rows(&columns)?;
+        }
+        self.put_rows(&Batch { columns, row_count: batch.row_count })
+    }
+
+    fn put_rows(&mut self, batch: &Batch) -> Result<(), SqlError> {
         if let Some(rowset) = self.capture.as_mut().and_then(|capture| capture.rowsets.last_mut()) {
             rowset.push_columns(&batch.columns, batch.row_count);
             return Ok(());
@@ -91,6 +126,10 @@ impl<'s> Outbox<'s> {
 
     /// One row of the result set, by its values.
     pub(crate) fn row(&mut self, columns: &[OutputColumn], values: &[Scalar]) -> Result<(), SqlError> {
+        if !self.shapes.is_empty() {
+            let arrays = columns.iter().zip(values).map(|(column, value)| array_from_scalar(&column.sql_type, value, 1));
+            return self.rows(&Batch { columns: arrays.collect(), row_count: 1 });
+        }
         if let Some(rowset) = self.capture.as_mut().and_then(|capture| capture.rowsets.last_mut()) {
             rowset.rows.push(values.to_vec());
             return Ok(());

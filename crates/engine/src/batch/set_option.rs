@@ -169,10 +169,8 @@ impl Interpreter<'_, '_> {
 
     fn set_date_format(&mut self, value: &Expr) -> Result<(), Failure> {
         let text = self.text_value(value)?.unwrap_or_default();
-        if !text.eq_ignore_ascii_case("mdy") {
-            return Err(unsupported_option(format!("DATEFORMAT {text}")).into());
-        }
-        self.session.options.date_format = "mdy";
+        let known = ["mdy", "dmy", "ymd", "ydm", "myd", "dym"].into_iter().find(|known| text.eq_ignore_ascii_case(known));
+        self.session.options.date_format = known.ok_or_else(|| message(2741, &[&text]))?;
         Ok(())
     }
 

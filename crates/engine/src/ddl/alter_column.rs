@@ -233,7 +233,7 @@ fn new_definition(interpreter: &Interpreter<'_, '_>, old: &ColumnDef, node: &Alt
         TypeMeaning::Value { sql_type, user } => (sql_type, user.map(|(id, _)| id)),
         TypeMeaning::Table(_) => return Err(message(350, &[&old.name]).at_line(line)),
     };
-    if matches!(sql_type, SqlType::RowVersion | SqlType::Xml) {
+    if sql_type == SqlType::RowVersion {
         return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
     }
     let whole = sql_type.is_integer() || matches!(sql_type, SqlType::Decimal { scale: 0, .. });

@@ -74,8 +74,8 @@ pub(crate) fn define<'t>(
         TypeMeaning::Value { sql_type, user } => (sql_type, user),
         TypeMeaning::Table(_) => return Err(message(350, &[&name]).at_line(line)),
     };
-    if sql_type == SqlType::Xml {
-        return Err(unsupported_option(format!("{} column", sql_type.base_name())).at_line(line));
+    if let Some(collation) = syntax.collation.as_ref().filter(|_| !sql_type.is_text()) {
+        return Err(message(447, &[&sql_type.base_name()]).at_line(collation.span.line));
     }
     if sql_type == SqlType::RowVersion && syntax.default.is_some() {
         return Err(message(1755, &[&table, &name]).at_line(line));

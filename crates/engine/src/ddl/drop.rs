@@ -87,6 +87,11 @@ fn drop_table(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, if_exist
     let session = &mut *interpreter.session;
     let open = database_of(session, name)?;
     let Some(table) = find_table(session, name)? else {
+        let other = session.definitions(open.id).and_then(|catalog| crate::ddl::names::find_object(session, &catalog, name));
+        if let Some(other) = other.filter(|_| !is_local_temporary(name)) {
+            let own = word_of(other.kind);
+            return Err(message(3705, &[&"TABLE", &shown(name), &other.name, &own, &format!("DROP {}", own.to_uppercase())]).into());
+        }
         return if if_exists { Ok(()) } else { Err(missing().into()) };
     };
     if is_local_temporary(name) {

@@ -77,9 +77,16 @@ fn split(procedure: TextProcedure, arguments: &[Argument]) -> Split<'_> {
     Split { own, rest }
 }
 
+/// A message told of a call.
+fn in_procedure(mut error: SqlError, name: &str) -> SqlError {
+    error.procedure = Some(name.to_owned());
+    error.at_line(1)
+}
+
 fn text_of(procedure: TextProcedure, argument: Option<&Argument>, name: &str, required: bool) -> Result<String, SqlError> {
-    let wrong = || message(214, &[&name, &"ntext/nchar/nvarchar"]);
+    let wrong = || in_procedure(message(214, &[&name, &"ntext/nchar/nvarchar"]).with_state(2), procedure.name());
     match argument {
+        Some(argument) if argument.sql_type.is_text() && !argument.sql_type.is_unicode() => Err(wrong()),
         Some(argument) if argument.sql_type.is_text() => match &argument.value {
             Scalar::Text(text) => Ok(text.clone()),
             _ => Ok(String::new()),

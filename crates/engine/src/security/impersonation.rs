@@ -17,7 +17,7 @@ use crate::security::logins::principal_named;
 use crate::security::rule::{Securable, owner_of};
 use crate::security::token::{DBO, FIRST_USER, GUEST, Who};
 use crate::session::state::SessionState;
-use thawdb_catalog::{DatabaseCatalog, ObjectSecurity};
+use thawdb_catalog::{DatabaseCatalog, ObjectKind, ObjectSecurity};
 use thawdb_tsql::ast::{ExecuteAs, ExecuteAsPrincipal, Expr};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -145,7 +145,7 @@ impl SessionState {
         }
     }
 
-    /// Whether the session may run a procedure: 229 if not.
+    /// Whether the session may run a procedure or function: 229 if not, told as by the procedure.
     pub(crate) fn may_call(&self, found: &crate::batch::module::FoundModule) -> Result<(), SqlError> {
         if self.is_sysadmin() {
             return Ok(());
@@ -155,6 +155,10 @@ impl SessionState {
             catalog.objects.get(&id.0).is_some_and(|known| known.name == found.object.name && known.created == found.object.created)
         });
         let home = if here { found.database.id } else { crate::instance::MASTER_ID };
-        self.allow_action(thawdb_query::access::AccessAction::Execute, (home, id))
+        self.allow_action(thawdb_query::access::AccessAction::Execute, (home, id)).map_err(|mut error| {
+            let called = found.object.kind == ObjectKind::Procedure;
+            error.procedure = called.then(|| found.object.name.clone()).or(error.procedure);
+            error
+        })
     }
 }

@@ -84,6 +84,8 @@ fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
     Ok(match name {
         "DB_ID" => Scalar::Int(session.database.id.0),
         "ORIGINAL_DB_NAME" => text(session.engine.database(session.login_database).map_or(String::new(), |open| open.name())),
+        "CURRENT_TIMEZONE" => text("(UTC) Coordinated Universal Time"),
+        "CURRENT_TIMEZONE_ID" => text("UTC"),
         "CURRENT_REQUEST_ID" => Scalar::SmallInt(0),
         "CURRENT_TRANSACTION_ID" => {
             let part = session.transactions.existing(session.database.id.0);
@@ -104,6 +106,23 @@ fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
     })
 }
 
+/// COLLATIONPROPERTY: NULL for a collation or property that there is not.
+fn collation_property(name: &str, property: &str) -> Scalar {
+    let Some(collation) = thawdb_types::Collation::by_name(name) else { return Scalar::Null };
+    let info = collation.info();
+    let style = |on: bool, value: i32| if on { value } else { 0 };
+    Scalar::Int(match property.to_ascii_lowercase().as_str() {
+        "codepage" if info.utf8 => 65001,
+        "codepage" => 1252,
+        "lcid" => i32::try_from(info.lcid).unwrap_or(0),
+        // Kana and width are not told apart.
+        "comparisonstyle" if info.binary => 0,
+        "comparisonstyle" => style(!info.case_sensitive, 1) | style(!info.accent_sensitive, 2) | 0x0003_0000,
+        "version" => i32::from(info.version),
+        _ => return Scalar::Null,
+    })
+}
+
 fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Option<Scalar> {
     let engine = &session.engine;
     Some(match name {
@@ -114,6 +133,7 @@ fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Op
             let value = properties::database_value(session, given.text(0)?, given.text(1)?);
             optional(value.as_i64().and_then(|value| i32::try_from(value).ok()), Scalar::Int)
         }
+        "COLLATIONPROPERTY" => collation_property(given.text(0)?, given.text(1)?),
         "SERVERPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::server(session, property)),
         "CONNECTIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::connection(session, property)),
         "SESSIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::session(session, property)),

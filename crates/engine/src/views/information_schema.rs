@@ -198,7 +198,9 @@ fn table_constraints(session: &SessionState, database: DatabaseId) -> Result<Row
             text("NO"),
         ]
     };
-    Ok(keys(session, database).into_iter().map(row).collect())
+    let mut rows: Rows = keys(session, database).into_iter().map(row).collect();
+    rows.extend(super::standard_constraints::table_rows(session, database, &database_name));
+    Ok(rows)
 }
 
 fn key_column_usage(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
@@ -218,6 +220,7 @@ fn key_column_usage(session: &SessionState, database: DatabaseId) -> Result<Rows
             ]);
         }
     }
+    rows.extend(super::standard_constraints::key_rows(session, database, &database_name));
     Ok(rows)
 }
 

@@ -115,7 +115,7 @@ const LONGEST: MaxLength = MaxLength::Limited(8000);
 const LONGEST_UNICODE: MaxLength = MaxLength::Limited(4000);
 
 /// Each type at its greatest, as sys.types describes it.
-const GREATEST: [SqlType; 30] = [
+const GREATEST: [SqlType; 31] = [
     SqlType::Image,
     SqlType::Text { collation: C },
     SqlType::UniqueIdentifier,
@@ -146,6 +146,7 @@ const GREATEST: [SqlType; 30] = [
     SqlType::NVarChar { length: LONGEST_UNICODE, collation: C },
     SqlType::NChar { length: 4000, collation: C },
     SqlType::Xml,
+    SqlType::HierarchyId,
 ];
 
 /// user_type_id of sysname.

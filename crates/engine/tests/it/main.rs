@@ -32,6 +32,7 @@ mod resumable;
 mod script;
 mod security;
 mod sessions;
+mod short;
 mod statistics;
 mod tempdb;
 mod together;

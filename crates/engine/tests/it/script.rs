@@ -111,7 +111,8 @@ fn run_file(path: &Path) {
 #[test]
 fn conversations() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql");
-    let mut files: Vec<_> = std::fs::read_dir(folder).expect("there").map(|entry| entry.expect("readable").path()).collect();
+    let paths = std::fs::read_dir(folder).expect("there").map(|entry| entry.expect("readable").path());
+    let mut files: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "txt")).collect();
     files.sort();
     let chosen = std::env::var("THAWDB_FILE").ok();
     for file in files.iter().filter(|f| chosen.as_ref().is_none_or(|c| f.to_string_lossy().contains(c.as_str()))) {

@@ -22,8 +22,12 @@ pub fn shown(value: &Scalar, sql_type: &SqlType) -> String {
         }
         Scalar::Binary(bytes) => format!("0x{}", bytes.iter().map(|b| format!("{b:02X}")).collect::<String>()),
         Scalar::Bit(on) => i32::from(*on).to_string(),
+        Scalar::Float(value) => value.to_string(),
+        Scalar::Real(value) => value.to_string(),
         other => {
-            let options = thawdb_types::convert::ConvertOptions::default();
+            // All that the value has: milliseconds of datetime, four digits of money.
+            let style = if matches!(sql_type, SqlType::Money | SqlType::SmallMoney) { 2 } else { 121 };
+            let options = thawdb_types::convert::ConvertOptions::with_style(style);
             match thawdb_types::convert::convert(other, sql_type, &SqlType::nvarchar(4000), &options) {
                 Ok(Scalar::Text(text)) => text,
                 _ => format!("{other:?}"),

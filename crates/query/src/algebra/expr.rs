@@ -123,8 +123,11 @@ pub enum BoundWindow {
     Rank,
     DenseRank,
     Ntile(BoundExpr),
-    Lag { value: BoundExpr, offset: BoundExpr, default: Option<BoundExpr>, lead: bool },
-    FirstValue { value: BoundExpr, last: bool, frame: Frame },
+    PercentRank,
+    CumeDist,
+    Percentile { value: BoundExpr, fraction: BoundExpr, continuous: bool },
+    Lag { value: BoundExpr, offset: BoundExpr, default: Option<BoundExpr>, lead: bool, ignore_nulls: bool },
+    FirstValue { value: BoundExpr, last: bool, frame: Frame, ignore_nulls: bool },
     Aggregate { aggregate: BoundAggregate, frame: Frame },
 }
 

@@ -350,7 +350,8 @@ impl BoundAggregate {
 impl BoundWindow {
     pub(crate) fn exprs(&self) -> Vec<&BoundExpr> {
         match self {
-            Self::RowNumber | Self::Rank | Self::DenseRank => Vec::new(),
+            Self::RowNumber | Self::Rank | Self::DenseRank | Self::PercentRank | Self::CumeDist => Vec::new(),
+            Self::Percentile { value, fraction, .. } => vec![value, fraction],
             Self::Ntile(e) => vec![e],
             Self::Lag { value, offset, default, .. } => [value, offset].into_iter().chain(default).collect(),
             Self::FirstValue { value, .. } => vec![value],
@@ -360,7 +361,8 @@ impl BoundWindow {
 
     pub(crate) fn exprs_mut(&mut self) -> Vec<&mut BoundExpr> {
         match self {
-            Self::RowNumber | Self::Rank | Self::DenseRank => Vec::new(),
+            Self::RowNumber | Self::Rank | Self::DenseRank | Self::PercentRank | Self::CumeDist => Vec::new(),
+            Self::Percentile { value, fraction, .. } => vec![value, fraction],
             Self::Ntile(e) => vec![e],
             Self::Lag { value, offset, default, .. } => [value, offset].into_iter().chain(default).collect(),
             Self::FirstValue { value, .. } => vec![value],

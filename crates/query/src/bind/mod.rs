@@ -92,6 +92,8 @@ pub(crate) struct Level {
     pub groupings: Vec<(ColumnRef, Vec<BoundExpr>)>,
     /// Window functions met so far.
     pub windows: Vec<PendingWindow>,
+    /// NEXT VALUE FOR met so far in the select list: a sequence gives one value a row, however often it is named.
+    pub next_values: Vec<(ColumnRef, BoundExpr)>,
     /// WINDOW clause.
     pub named_windows: Vec<ast::NamedWindow>,
     /// Tables that a clause of MERGE must not look at.
@@ -110,6 +112,7 @@ impl Level {
             aggregates: Vec::new(),
             groupings: Vec::new(),
             windows: Vec::new(),
+            next_values: Vec::new(),
             named_windows: Vec::new(),
             hidden: None,
             in_aggregate: false,
@@ -143,6 +146,10 @@ pub struct Binder<'c> {
     pub(crate) table_parameters: Vec<Vec<(String, Arc<TableDef>)>>,
     /// MAXRECURSION; 100 unless said, 0 is none.
     pub(crate) recursion_max: u32,
+    /// WITH XMLNAMESPACES: prefix (empty for the default one) and URI.
+    pub(crate) xml_namespaces: Vec<(String, String)>,
+    /// IDENTITY(...) of SELECT INTO: which item of the select list it is, and what the new column counts by.
+    pub(crate) identity_item: Option<(usize, thawdb_catalog::IdentityDef)>,
     /// What `$action` is while the OUTPUT of MERGE is bound.
     pub(crate) merge_action: Option<ColumnRef>,
     /// What has to be allowed.
@@ -178,6 +185,8 @@ impl<'c> Binder<'c> {
             parameters: Vec::new(),
             table_parameters: Vec::new(),
             recursion_max: 100,
+            xml_namespaces: Vec::new(),
+            identity_item: None,
             merge_action: None,
             needs: Vec::new(),
             used: RefCell::default(),

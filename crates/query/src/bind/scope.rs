@@ -155,5 +155,5 @@ impl Binder<'_> {
 }
 
 fn exposed(table: &ScopeTable) -> String {
-    if table.alias || table.schema.is_empty() { table.name.clone() } else { format!("{}.{}", table.schema, table.name) }
+    table.name.clone()
 }

@@ -4,8 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int16Type, Int32Type, Int64Type, UInt8Type};
 use arrow_array::{ArrayRef, PrimitiveArray};
 use std::sync::Arc;
-use thawdb_types::convert::{ConvertOptions, convert, fit_text};
-use thawdb_types::error::message;
+use thawdb_types::convert::{ConvertOptions, DateOrder, convert, fit_text};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// `value` of type `from` as `to`; with `attempt` NULL instead of an error.
@@ -32,7 +31,8 @@ fn integer(value: &Scalar, to: &SqlType) -> Option<Result<Scalar, SqlError>> {
         SqlType::Float => Some(Scalar::Float(from as f64)),
         _ => return None,
     };
-    Some(narrow.ok_or_else(|| message(8115, &[&"expression", &to.message_name()])))
+    // What does not fit is told by the conversion of the types.
+    narrow.map(Ok)
 }
 
 /// Whether [`vector`] can do it: it cannot fail then.
@@ -86,7 +86,28 @@ pub(crate) fn cut(value: Scalar, sql_type: &SqlType) -> Scalar {
     }
 }
 
+/// Conversions from text under another SET DATEFORMAT than mdy carry it as a style from here down; no style of the user's is.
+const ORDER_STYLES: i32 = -1_000_000;
+
+const ORDERS: [DateOrder; 6] = [DateOrder::Mdy, DateOrder::Dmy, DateOrder::Ymd, DateOrder::Ydm, DateOrder::Myd, DateOrder::Dym];
+
+/// The style that says an order, 0 for the usual one.
+pub(crate) fn style_of_order(order: DateOrder) -> i32 {
+    match ORDERS.iter().position(|known| *known == order) {
+        None | Some(0) => 0,
+        Some(at) => ORDER_STYLES - at as i32,
+    }
+}
+
+fn order_of_style(style: i32) -> DateOrder {
+    usize::try_from(ORDER_STYLES - style).ok().and_then(|at| ORDERS.get(at).copied()).unwrap_or(DateOrder::Mdy)
+}
+
 fn by_types(value: &Scalar, from: &SqlType, to: &SqlType, style: i32) -> Result<Scalar, SqlError> {
-    let options = if style == 0 { ConvertOptions::default() } else { ConvertOptions::with_style(style) };
+    let options = match style {
+        0 => ConvertOptions::default(),
+        order if order <= ORDER_STYLES => ConvertOptions { date_order: order_of_style(order), ..ConvertOptions::default() },
+        style => ConvertOptions::with_style(style),
+    };
     convert(value, from, to, &options)
 }

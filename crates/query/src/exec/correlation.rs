@@ -176,7 +176,12 @@ fn visit_exprs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Expr)) {
 fn visit_window_function<'e>(function: &'e WindowFunction, visit: &mut dyn FnMut(&'e Expr)) {
     match function {
         WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank => {}
+        WindowFunction::PercentRank | WindowFunction::CumeDist => {}
         WindowFunction::Ntile(expr) => visit(expr),
+        WindowFunction::Percentile { value, fraction, .. } => {
+            visit(value);
+            visit(fraction);
+        }
         WindowFunction::Lag { value, offset, default, .. } => {
             visit(value);
             visit(offset);

@@ -111,7 +111,7 @@ pub(crate) fn encode_value(array: &dyn Array, row: usize, sql_type: &SqlType, ou
             hash_key(array.as_string::<i32>().value(row), sql_type.collation().unwrap_or(Collation::DEFAULT), out);
         }),
         SqlType::SqlVariant => with_length(out, |out| thawdb_types::variant::order_key(array.as_binary::<i32>().value(row), out)),
-        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion => {
+        SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Image | SqlType::RowVersion | SqlType::HierarchyId => {
             with_length(out, |out| out.extend(trim_zeros(array.as_binary::<i32>().value(row))));
         }
     }

@@ -62,7 +62,8 @@ pub(super) fn row_count<'p>(expr: &'p Expr, negative: i32, cx: &mut Cx<'p, '_>) 
         Scalar::BigInt(v) => v,
         Scalar::Float(v) => v as i64,
         Scalar::Decimal(v) => decimal_count(v, &expr.sql_type),
-        _ => -1,
+        // NULL is no count at all.
+        _ => return Err(message(if negative == 127 { 1060 } else { negative }, &[])),
     };
     u64::try_from(value).map_err(|_| message(negative, &[]))
 }
@@ -101,7 +102,10 @@ impl<'p> Operator<'p> for Limit<'p> {
             return self.keep_share(share, cx);
         }
         if let Some(limit) = self.limit {
-            self.left = row_count(limit, if self.offset.is_some() { 10744 } else { 1060 }, cx)?;
+            self.left = row_count(limit, if self.offset.is_some() { 10744 } else { 127 }, cx)?;
+        }
+        if self.left == 0 && self.offset.is_some() {
+            return Err(message(10744, &[]));
         }
         self.input.row_goal(self.left.saturating_add(self.skip));
         // TOP (0) must not run what is below it.

@@ -65,6 +65,7 @@ mod top_n;
 mod update;
 mod values;
 mod window;
+mod window_distribution;
 
 #[cfg(test)]
 mod spill_tests;

@@ -30,9 +30,10 @@ pub(super) fn is_running(functions: &[WindowFunction]) -> bool {
     functions.iter().all(|function| match function {
         WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank => true,
         WindowFunction::Aggregate { aggregate, frame } => is_growing(frame) && can_be_asked(aggregate),
-        WindowFunction::FirstValue { frame, .. } => is_growing(frame),
-        WindowFunction::Lag { offset, lead: false, .. } => constant_offset(offset).is_some(),
-        WindowFunction::Lag { .. } | WindowFunction::Ntile(_) => false,
+        WindowFunction::FirstValue { frame, ignore_nulls: false, .. } => is_growing(frame),
+        WindowFunction::Lag { offset, lead: false, ignore_nulls: false, .. } => constant_offset(offset).is_some(),
+        WindowFunction::Lag { .. } | WindowFunction::FirstValue { .. } | WindowFunction::Ntile(_) => false,
+        WindowFunction::PercentRank | WindowFunction::CumeDist | WindowFunction::Percentile { .. } => false,
     })
 }
 
@@ -84,7 +85,10 @@ impl State {
             WindowFunction::FirstValue { last: false, .. } => Self::First(None),
             WindowFunction::FirstValue { last: true, .. } => Self::Last,
             WindowFunction::Lag { .. } => Self::Lag(VecDeque::new()),
-            WindowFunction::RowNumber | WindowFunction::Ntile(_) => Self::Number(0),
+            WindowFunction::RowNumber => Self::Number(0),
+            WindowFunction::Ntile(_) | WindowFunction::PercentRank | WindowFunction::CumeDist | WindowFunction::Percentile { .. } => {
+                unreachable!("not running, by is_running")
+            }
         }
     }
 }

@@ -409,8 +409,8 @@ fn window_functions() {
         WindowFunction::Rank,
         WindowFunction::DenseRank,
         WindowFunction::Ntile(int(3)),
-        WindowFunction::Lag { value: column(2, INT), offset: int(1), default: None, lead: false },
-        WindowFunction::FirstValue { value: column(2, INT), last: true, frame: running },
+        WindowFunction::Lag { value: column(2, INT), offset: int(1), default: None, lead: false, ignore_nulls: false },
+        WindowFunction::FirstValue { value: column(2, INT), last: true, frame: running, ignore_nulls: false },
         WindowFunction::Aggregate { aggregate: sum(), frame: running },
         WindowFunction::Aggregate { aggregate: sum(), frame: around },
     ];

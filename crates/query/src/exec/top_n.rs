@@ -70,7 +70,7 @@ impl<'p> Operator<'p> for TopN<'p> {
         self.buffer.clear();
         (self.at, self.end, self.spilled) = (0, 0, None);
         let share = if self.percent { Some(percentage(self.limit, cx)?) } else { None };
-        let limit = if self.percent { usize::MAX } else { usize::try_from(row_count(self.limit, 1060, cx)?).unwrap_or(usize::MAX) };
+        let limit = if self.percent { usize::MAX } else { usize::try_from(row_count(self.limit, 127, cx)?).unwrap_or(usize::MAX) };
         if limit == 0 {
             return Ok(());
         }

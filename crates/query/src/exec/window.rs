@@ -13,10 +13,11 @@ use crate::aggregate::{Accumulator, GroupIds, accumulator};
 use crate::eval::eval_array;
 use crate::exec::batch::{BATCH_ROWS, Rows};
 use crate::exec::running_window::keys_of;
+use crate::exec::window_distribution as distribution;
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::{Aggregate, Expr};
 use crate::phys::{Frame, FrameBound, Node, OutputColumn, SortKey, WindowFunction};
-use arrow_array::{ArrayRef, Int64Array, UInt32Array};
+use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array};
 use arrow_select::take::take;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -150,19 +151,31 @@ fn compute<'p>(function: &'p WindowFunction, sql_type: &SqlType, part: &Partitio
             let count = eval_array(count, &part.rows, cx)?;
             let tiles =
                 scalar_at(count.as_ref(), 0, function_type(function)).as_i64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
-            let tiles = tiles.ok_or_else(|| message(4117, &[]))?;
+            let tiles = tiles.ok_or_else(|| message(4116, &[&"ntile"]))?;
             // The first `rows % tiles` tiles have one row more.
             let (size, larger) = (rows / tiles, rows % tiles);
             Ok(numbers(&|row| {
                 if row < larger * (size + 1) { row / (size + 1) + 1 } else { larger + (row - larger * (size + 1)) / size.max(1) + 1 }
             }))
         }
-        WindowFunction::Lag { value, offset, default, lead } => shifted(value, offset, default.as_ref(), *lead, part, cx),
-        WindowFunction::FirstValue { value, last, frame } => {
+        WindowFunction::PercentRank => Ok(distribution::percent_rank(&part.peer_start)),
+        WindowFunction::CumeDist => Ok(distribution::cume_dist(&part.peer_end)),
+        WindowFunction::Percentile { value, fraction, continuous } => {
             let values = eval_array(value, &part.rows, cx)?;
+            let fraction = scalar_at(eval_array(fraction, &part.rows, cx)?.as_ref(), 0, &SqlType::Float);
+            let found = distribution::percentile(values.as_ref(), &value.sql_type, &fraction, *continuous)?;
+            Ok(array_from_scalar(sql_type, &found, rows))
+        }
+        WindowFunction::Lag { value, offset, default, lead, ignore_nulls } => {
+            shifted(value, offset, default.as_ref(), Shift { lead: *lead, ignore_nulls: *ignore_nulls }, part, cx)
+        }
+        WindowFunction::FirstValue { value, last, frame, ignore_nulls } => {
+            let values = eval_array(value, &part.rows, cx)?;
+            let counts = |row: &usize| !*ignore_nulls || values.is_valid(*row);
             let pick = |row: usize| {
-                let frame = frame_of(frame, row, part);
-                (!frame.is_empty()).then(|| if *last { frame.end - 1 } else { frame.start } as u32)
+                let mut frame = frame_of(frame, row, part);
+                let found = if *last { frame.rev().find(counts) } else { frame.find(counts) };
+                found.map(|row| row as u32)
             };
             let indices: UInt32Array = (0..rows).map(pick).collect();
             Ok(take(&values, &indices, None).expect("frames lie within the partition"))
@@ -179,12 +192,32 @@ fn function_type(function: &WindowFunction) -> &SqlType {
     }
 }
 
+/// How LAG and LEAD look for their row.
+#[derive(Clone, Copy)]
+struct Shift {
+    lead: bool,
+    ignore_nulls: bool,
+}
+
+impl Shift {
+    /// The row `by` rows away from `row`, if the partition has it.
+    fn target(self, row: usize, by: i64, values: &dyn Array) -> Option<usize> {
+        if self.ignore_nulls && by > 0 {
+            let nth = usize::try_from(by - 1).ok()?;
+            let counts = |row: &usize| values.is_valid(*row);
+            return if self.lead { (row + 1..values.len()).filter(counts).nth(nth) } else { (0..row).rev().filter(counts).nth(nth) };
+        }
+        let at = if self.lead { (row as i64).checked_add(by) } else { (row as i64).checked_sub(by) };
+        at.and_then(|at| usize::try_from(at).ok()).filter(|at| *at < values.len())
+    }
+}
+
 /// LAG and LEAD.
 fn shifted<'p>(
     value: &'p Expr,
     offset: &'p Expr,
     default: Option<&'p Expr>,
-    lead: bool,
+    shift: Shift,
     part: &Partition,
     cx: &mut Cx<'p, '_>,
 ) -> Result<ArrayRef, SqlError> {
@@ -194,8 +227,7 @@ fn shifted<'p>(
     let mut builder = ColumnBuilder::new(&value.sql_type, part.rows.rows);
     for row in 0..part.rows.rows {
         let by = scalar_at(offsets.as_ref(), row, &offset.sql_type).as_i64().filter(|n| *n >= 0).ok_or_else(|| message(8730, &[]))?;
-        let at = if lead { (row as i64).checked_add(by) } else { (row as i64).checked_sub(by) };
-        let at = at.and_then(|at| usize::try_from(at).ok()).filter(|at| *at < part.rows.rows);
+        let at = shift.target(row, by, values.as_ref());
         builder.append(&match (at, &defaults) {
             (Some(at), _) => scalar_at(values.as_ref(), at, &value.sql_type),
             (None, Some(defaults)) => scalar_at(defaults.as_ref(), row, &value.sql_type),

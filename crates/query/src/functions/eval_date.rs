@@ -188,7 +188,16 @@ pub(super) fn datetimeoffsetfromparts(call: &Call<'_>) -> Result {
 pub(super) fn isdate(call: &Call<'_>) -> Result {
     let valid = match call.value(0) {
         Scalar::Null => false,
-        Scalar::Text(_) => convert_scalar(call.value(0).clone(), call.type_of(0), &SqlType::DateTime, 0, false).is_ok(),
+        // An empty text converts to datetime all the same.
+        Scalar::Text(text) if text.trim().is_empty() => false,
+        Scalar::Text(_) => convert_scalar(
+            call.value(0).clone(),
+            call.type_of(0),
+            &SqlType::DateTime,
+            crate::eval::style_of_order(call.session.date_order()),
+            false,
+        )
+        .is_ok(),
         _ => matches!(call.type_of(0), SqlType::DateTime | SqlType::SmallDateTime),
     };
     Ok(Scalar::Int(i32::from(valid)))
@@ -202,6 +211,7 @@ pub(super) fn datetrunc(call: &Call<'_>) -> Result {
     let cut = |unit: i64| Moment { ticks: at.ticks / unit * unit, ..at };
     let whole = |days: i32| Moment { days, ticks: 0, ..at };
     let part = part(call)?;
+    part.check("datetrunc", call.type_of(1))?;
     let truncated = match part {
         DatePart::Year => whole(day_of(year, 1)),
         DatePart::Quarter => whole(day_of(year, (month - 1) / 3 * 3 + 1)),
@@ -268,7 +278,7 @@ pub(super) fn date_bucket(call: &Call<'_>) -> Result {
 
 /// Minutes that a time zone argument says: a number, or `+hh:mm`.
 fn zone_minutes(call: &Call<'_>, at: usize) -> Result<Option<i16>> {
-    let invalid = || message(9813, &[&call.name.to_ascii_lowercase()]);
+    let invalid = || message(9812, &[&call.name.to_ascii_lowercase()]);
     let minutes = match call.value(at) {
         Scalar::Null => return Ok(None),
         Scalar::Text(text) => {

@@ -28,7 +28,7 @@ fn exact_result(call: &Call<'_>, unscaled: i128, scale: u32) -> Result {
     }
     let precision = if unscaled.unsigned_abs() >= 10u128.pow(38) { return Err(overflow(call.result)) } else { 38 };
     let from = SqlType::numeric(precision, scale as u8);
-    convert_scalar(Scalar::Decimal(unscaled), &from, call.result, 0, false)
+    convert_scalar(Scalar::Decimal(unscaled), &from, call.result, 0, false).map_err(|_| overflow(call.result))
 }
 
 fn float_result(call: &Call<'_>, value: f64) -> Result {
@@ -40,6 +40,12 @@ fn float_result(call: &Call<'_>, value: f64) -> Result {
     }
     match call.result {
         SqlType::Float => Ok(Scalar::Float(value)),
+        // All digits that the value has in binary, not the seventeen of a conversion.
+        SqlType::Decimal { precision, scale, .. } => {
+            let digits = format!("{value:.*}", usize::from(*scale)).replace('.', "");
+            let unscaled = digits.parse::<i128>().ok().filter(|v| v.unsigned_abs() < 10u128.pow(u32::from(*precision)));
+            unscaled.map(Scalar::Decimal).ok_or_else(|| overflow(call.result))
+        }
         other => convert_scalar(Scalar::Float(value), &SqlType::Float, other, 0, false),
     }
 }
@@ -118,7 +124,10 @@ pub(super) fn round(call: &Call<'_>) -> Result {
 pub(super) fn power(call: &Call<'_>) -> Result {
     let exponent = or_null!(number(call, 1));
     if let (Some((base, 0)), true) = (exact(call.value(0), call.type_of(0)), exponent >= 0.0 && exponent.fract() == 0.0) {
-        let value = base.checked_pow(exponent.min(1e6) as u32).ok_or_else(|| overflow(call.result))?;
+        let Some(value) = base.checked_pow(exponent.min(1e6) as u32).filter(|v| *call.result != SqlType::Int || i32::try_from(*v).is_ok())
+        else {
+            return float_result(call, (base as f64).powf(exponent));
+        };
         return exact_result(call, value, 0);
     }
     let base = or_null!(number(call, 0));
@@ -212,6 +221,87 @@ pub(super) fn bit_count(call: &Call<'_>) -> Result {
         _ => return Err(message(8116, &[&call.type_of(0).message_name(), &1, &"bit_count"])),
     };
     Ok(Scalar::BigInt(i64::from(ones)))
+}
+
+/// The bits of an integer or binary argument, as bytes from the highest.
+fn bits_of(call: &Call<'_>) -> Result<Vec<u8>> {
+    Ok(match call.value(0) {
+        Scalar::TinyInt(v) => v.to_be_bytes().to_vec(),
+        Scalar::SmallInt(v) => v.to_be_bytes().to_vec(),
+        Scalar::Int(v) => v.to_be_bytes().to_vec(),
+        Scalar::BigInt(v) => v.to_be_bytes().to_vec(),
+        Scalar::Binary(bytes) => bytes.clone(),
+        _ => return Err(message(8116, &[&call.type_of(0).message_name(), &1, &call.name.to_ascii_lowercase()])),
+    })
+}
+
+/// Bytes from the highest as a value of the call's first type.
+fn of_bits(call: &Call<'_>, bytes: Vec<u8>) -> Scalar {
+    let number = bytes.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte)).cast_signed();
+    match call.type_of(0) {
+        SqlType::TinyInt => Scalar::TinyInt(number as u8),
+        SqlType::SmallInt => Scalar::SmallInt(number as i16),
+        SqlType::Int => Scalar::Int(number as i32),
+        SqlType::BigInt => Scalar::BigInt(number),
+        _ => Scalar::Binary(bytes),
+    }
+}
+
+/// The byte and mask of the bit at `offset` from the lowest; 9837 beyond the value's bits.
+fn bit_at(call: &Call<'_>, bytes: &[u8], offset: i64) -> Result<(usize, u8)> {
+    let at = usize::try_from(offset).ok().filter(|at| *at < bytes.len() * 8);
+    let at = at.ok_or_else(|| message(4199, &[&offset, &2, &call.name.to_ascii_lowercase()]))?;
+    Ok((bytes.len() - 1 - at / 8, 1 << (at % 8)))
+}
+
+pub(super) fn get_bit(call: &Call<'_>) -> Result {
+    if call.values.iter().any(Scalar::is_null) {
+        return Ok(Scalar::Null);
+    }
+    let bytes = bits_of(call)?;
+    let (byte, mask) = bit_at(call, &bytes, or_null!(call.integer(1)))?;
+    Ok(Scalar::Bit(bytes[byte] & mask != 0))
+}
+
+pub(super) fn set_bit(call: &Call<'_>) -> Result {
+    if call.values.iter().any(Scalar::is_null) {
+        return Ok(Scalar::Null);
+    }
+    let mut bytes = bits_of(call)?;
+    let (byte, mask) = bit_at(call, &bytes, or_null!(call.integer(1)))?;
+    match if call.values.len() > 2 { or_null!(call.integer(2)) } else { 1 } {
+        0 => bytes[byte] &= !mask,
+        1 => bytes[byte] |= mask,
+        other => return Err(message(4199, &[&other, &3, &"set_bit"])),
+    }
+    Ok(of_bits(call, bytes))
+}
+
+pub(super) fn left_shift(call: &Call<'_>) -> Result {
+    shifted(call, true)
+}
+
+pub(super) fn right_shift(call: &Call<'_>) -> Result {
+    shifted(call, false)
+}
+
+/// Bits moved to the left, or by a negative number to the right; what is moved in is zero.
+fn shifted(call: &Call<'_>, left: bool) -> Result {
+    if call.values.iter().any(Scalar::is_null) {
+        return Ok(Scalar::Null);
+    }
+    let bytes = bits_of(call)?;
+    let by = or_null!(call.integer(1));
+    let by = if left { by } else { by.saturating_neg() };
+    let bits = bytes.len() * 8;
+    let lit = |at: i64| usize::try_from(at).is_ok_and(|at| at < bits && bytes[bytes.len() - 1 - at / 8] >> (at % 8) & 1 == 1);
+    let mut moved = vec![0; bytes.len()];
+    for at in 0..bits {
+        if lit((at as i64).saturating_sub(by)) {
+            moved[bytes.len() - 1 - at / 8] |= 1 << (at % 8);
+        }
+    }
+    Ok(of_bits(call, moved))
 }
 
 #[cfg(test)]

@@ -76,6 +76,41 @@ pub(super) fn substring(call: &Call<'_>) -> Result {
     }
 }
 
+/// `WRITE(old, value, offset, length)` of UPDATE: `length` units from `offset` on are `value`; a NULL offset appends, a NULL value
+/// cuts off. 5302 for a NULL old value, 7116 and 7135 for an offset and a length that are not in it.
+pub(super) fn write(call: &Call<'_>) -> Result {
+    for (at, number) in [(2, 7116), (3, 7135)] {
+        if let Some(negative) = call.integer(at).filter(|n| *n < 0) {
+            return Err(message(number, &[&negative]));
+        }
+    }
+    let number = |at: usize| call.integer(at).and_then(|n| usize::try_from(n).ok());
+    let span = |all: usize| -> Result<(usize, usize)> {
+        let Some(offset) = number(2) else { return Ok((all, 0)) };
+        if offset > all {
+            return Err(message(7116, &[&offset]));
+        }
+        let rest = all - offset;
+        Ok((offset, if call.value(1).is_null() { rest } else { number(3).map_or(rest, |n| n.min(rest)) }))
+    };
+    match (call.value(0), call.value(1)) {
+        (Scalar::Null, _) => Err(message(5302, &[&"WRITE", &"column"])),
+        (Scalar::Binary(old), value) => {
+            let (offset, taken) = span(old.len())?;
+            let new = if let Scalar::Binary(bytes) = value { bytes.as_slice() } else { &[] };
+            Ok(Scalar::Binary([&old[..offset], new, &old[offset + taken..]].concat()))
+        }
+        (Scalar::Text(old), value) => {
+            let collation = call.collation();
+            let all = length(old, collation);
+            let (offset, taken) = span(all)?;
+            let behind = slice(old, offset + taken, all, collation);
+            Ok(Scalar::Text(format!("{}{}{behind}", slice(old, 0, offset, collation), value.as_text().unwrap_or_default())))
+        }
+        (other, _) => Ok(other.clone()),
+    }
+}
+
 pub(super) fn left(call: &Call<'_>) -> Result {
     let (text, wanted) = (or_null!(call.text(0)), or_null!(call.integer(1)));
     let wanted = usize::try_from(wanted).map_err(|_| message(537, &[]).with_state(2))?;

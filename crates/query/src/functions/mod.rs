@@ -4,14 +4,18 @@ pub(crate) mod call;
 pub(crate) mod eval;
 mod eval_date;
 mod eval_format;
+mod eval_hierarchy;
 mod eval_math;
 mod eval_misc;
 mod eval_text;
+mod format_message;
+mod parse;
 pub mod signature;
 pub(crate) mod table_valued;
 mod text;
 
 pub(crate) use eval_text::or_null;
+pub use format_message::format_message;
 
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ impl RowSource for StringSplit {
     fn rows(&self, _cx: &dyn SessionInfo, arguments: &[Scalar]) -> Result<Rows, SqlError> {
         let separator = match arguments[1].as_text().map(|text| (text, text.chars().count())) {
             Some((text, 1)) => text,
-            _ => return Err(message(214, &[&"separator", &"nchar(1)/nvarchar(1)"])),
+            _ => return Err(message(214, &[&"separator", &"nchar(1)/nvarchar(1)"]).with_state(11)),
         };
         let Some(text) = arguments[0].as_text() else {
             return Ok(Vec::new());

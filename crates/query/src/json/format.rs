@@ -121,6 +121,14 @@ impl Layout {
         Ok(Self { include_nulls, paths, fragments })
     }
 
+    /// AUTO mode: every name is one property. 13601 for one that stands there twice.
+    pub(crate) fn of_keys(names: &[String], fragments: Vec<bool>, include_nulls: bool) -> Result<Self, SqlError> {
+        if let Some((_, twice)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            return Err(message(13601, &[twice]));
+        }
+        Ok(Self { include_nulls, paths: names.iter().map(|name| vec![name.clone()]).collect(), fragments })
+    }
+
     pub(crate) fn encode(&self) -> String {
         let mut out = String::from(if self.include_nulls { "1" } else { "0" });
         for (path, fragment) in self.paths.iter().zip(&self.fragments) {

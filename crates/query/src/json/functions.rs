@@ -6,6 +6,7 @@ use super::format::{self, Shape};
 use super::modify::modify;
 use super::path::Path;
 use super::scan::{Kind, Scanner};
+use crate::bind::query::auto_nesting::nest;
 use crate::expr::{Expr, ExprKind};
 use crate::functions::call::Call;
 use crate::functions::or_null;
@@ -165,6 +166,19 @@ pub(crate) fn for_json_row(call: &Call<'_>) -> Result {
         Ok(Some(value))
     })?;
     Ok(Scalar::Text(out))
+}
+
+/// `FOR JSON NEST`: rows of several levels put into one another.
+pub(crate) fn for_json_nest(call: &Call<'_>) -> Result {
+    let names: Vec<&str> = call.text(0).expect("the binder writes the names").split('\u{1f}').collect();
+    let rows = or_null!(call.text(1));
+    let open = |out: &mut String, level: usize, object: &str| {
+        out.push_str(object.strip_suffix('}').unwrap_or(object));
+        out.push_str(if object.len() > 2 { ",\"" } else { "\"" });
+        super::escape_into(out, names[level + 1]);
+        out.push_str("\":[");
+    };
+    Ok(Scalar::Text(nest(rows, ",", open, |out, _| out.push_str("]}"))))
 }
 
 /// `FOR JSON` of all rows: the wrapping, then the rows joined by the aggregate; NULL for no row.

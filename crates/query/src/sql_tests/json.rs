@@ -84,7 +84,7 @@ fn for_json() {
     db.check("SELECT LEN(r) FROM (SELECT REPLICATE('x', 5000) AS t FOR JSON PATH) AS d(r)", &["5010"]);
     fails(&mut db, "SELECT id + 1 FROM customers FOR JSON PATH", 13605);
     fails(&mut db, "SELECT 1 AS a, 2 AS a FOR JSON PATH", 13601);
-    fails(&mut db, "SELECT 1 AS a FOR JSON PATH, ROOT, WITHOUT_ARRAY_WRAPPER", 13600);
+    fails(&mut db, "SELECT 1 AS a FOR JSON PATH, ROOT, WITHOUT_ARRAY_WRAPPER", 13620);
 }
 
 #[test]

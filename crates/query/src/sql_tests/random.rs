@@ -134,7 +134,17 @@ fn query(random: &mut Random) -> String {
     let mut conditions: Vec<String> = (0..random.below(3)).map(|_| predicate(random, aliases, 2)).collect();
     let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
     let last = aliases[aliases.len() - 1];
-    match random.below(6) {
+    match random.below(12) {
+        6 => windowed(random, &tables, &filter, last),
+        7 => grouping_sets(random, &tables, &filter, last),
+        8 => set_operation(random),
+        9 => common_table_expression(random),
+        10 => applied(random),
+        // What a limit keeps of equal rows is any of them, so that only what it is decided by is shown.
+        11 => {
+            let (rows, way) = (random.below(20), random.pick(&["", " DESC"]));
+            format!("SELECT COUNT(*), MIN(q.o), MAX(q.o) FROM (SELECT TOP {rows} x.k AS o FROM {tables}{filter} ORDER BY x.k{way}) q")
+        }
         0 => format!("SELECT COUNT(*), SUM({last}.a), MIN(x.s), COUNT(DISTINCT x.b) FROM {tables}{filter}"),
         1 => {
             conditions.clear();
@@ -149,6 +159,99 @@ fn query(random: &mut Random) -> String {
         }
         _ => format!("SELECT x.k, x.a, x.s, {last}.k, {last}.b FROM {tables}{filter}"),
     }
+}
+
+/// Functions over windows whose value does not depend on which of equal rows comes first.
+fn windowed(random: &mut Random, tables: &str, filter: &str, last: &str) -> String {
+    let partition = random.pick(&["", "PARTITION BY x.a ", "PARTITION BY x.b, x.s "]);
+    let key = random.pick(&["x.k", "x.a", "x.s DESC", "x.b DESC, x.k"]);
+    let function = match random.below(9) {
+        0 => format!("RANK() OVER ({partition}ORDER BY {key})"),
+        1 => format!("DENSE_RANK() OVER ({partition}ORDER BY {key})"),
+        2 => format!("SUM({last}.a) OVER ({partition}ORDER BY {key})"),
+        3 => format!("COUNT(*) OVER ({partition}ORDER BY {key} RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"),
+        4 => format!("MAX({last}.b) OVER ({})", partition.trim()),
+        5 => format!("PERCENT_RANK() OVER ({partition}ORDER BY {key})"),
+        6 => format!("CUME_DIST() OVER ({partition}ORDER BY {key})"),
+        7 => format!("PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY x.k) OVER ({})", partition.trim()),
+        _ => format!("SUM(COUNT(*)) OVER ({})", if partition.is_empty() { "" } else { "PARTITION BY x.a" }),
+    };
+    if function.starts_with("SUM(COUNT") {
+        return format!("SELECT x.a, {last}.b, {function} FROM {tables}{filter} GROUP BY x.a, {last}.b");
+    }
+    match random.below(2) {
+        0 => format!("SELECT x.k, {last}.a, {function} FROM {tables}{filter}"),
+        // Conditions on a function of a window stay above it; those on its partition may go below.
+        _ => format!(
+            "SELECT q.k, q.f FROM (SELECT x.k, x.a, x.b, x.s, {function} AS f FROM {tables}{filter}) q WHERE q.{} {} {}",
+            random.pick(&["a", "b", "f"]),
+            random.pick(&["=", "<", ">="]),
+            random.below(4)
+        ),
+    }
+}
+
+fn grouping_sets(random: &mut Random, tables: &str, filter: &str, last: &str) -> String {
+    let sets = match random.below(4) {
+        0 => format!("ROLLUP (x.a, {last}.b)"),
+        1 => format!("CUBE (x.a, {last}.b)"),
+        2 => format!("GROUPING SETS ((x.a), ({last}.b), ())"),
+        _ => format!("x.a, ROLLUP ({last}.b)"),
+    };
+    let having = random.pick(&["", " HAVING COUNT(*) > 1", " HAVING MAX(x.k) > 2"]);
+    format!(
+        "SELECT x.a, {last}.b, GROUPING(x.a), GROUPING_ID(x.a, {last}.b), COUNT(*), SUM(x.k) FROM {tables}{filter} GROUP BY {sets}{having}"
+    )
+}
+
+fn simple(random: &mut Random) -> String {
+    let columns = random.pick(&["x.k, x.s", "x.a, x.s", "x.b, x.s"]);
+    let tables = from(random, &["x"]);
+    let condition = predicate(random, &["x"], 1);
+    format!("SELECT {columns} FROM {tables} WHERE {condition}")
+}
+
+fn set_operation(random: &mut Random) -> String {
+    let (left, right) = (simple(random), simple(random));
+    let operator = random.pick(&["UNION", "UNION ALL", "EXCEPT", "INTERSECT"]);
+    match random.below(3) {
+        0 => format!("{left} {operator} {right}"),
+        1 => format!("{left} {operator} {right} {} {}", random.pick(&["UNION ALL", "EXCEPT", "INTERSECT"]), simple(random)),
+        _ => format!(
+            "SELECT q.k, COUNT(*) FROM ({left} {operator} {right}) q (k, s) WHERE {} GROUP BY q.k",
+            random.pick(&["q.k > 1", "q.s = 'y'", "q.k IS NULL"])
+        ),
+    }
+}
+
+fn common_table_expression(random: &mut Random) -> String {
+    let inner = simple(random);
+    let condition = random.pick(&["c.k = d.k", "c.k < d.k", "c.s = d.s"]);
+    match random.below(3) {
+        0 => format!("WITH c (k, s) AS ({inner}) SELECT c.k, d.s FROM c JOIN c d ON {condition}"),
+        1 => format!(
+            "WITH c (k, s) AS ({inner}), d AS (SELECT k, COUNT(*) AS n FROM c GROUP BY k) SELECT c.s, d.n FROM c LEFT JOIN d ON c.k = d.k"
+        ),
+        _ => format!(
+            "WITH c (k, s) AS ({inner}), n AS (SELECT 0 AS v UNION ALL SELECT v + 1 FROM n WHERE v < {}) SELECT n.v, COUNT(c.k) FROM n LEFT JOIN c ON c.k = n.v GROUP BY n.v",
+            random.below(9)
+        ),
+    }
+}
+
+fn applied(random: &mut Random) -> String {
+    let tables = from(random, &["x"]);
+    let inside = correlated(random, "q", "x", 1);
+    let apply = random.pick(&["CROSS APPLY", "OUTER APPLY"]);
+    let body = match random.below(4) {
+        0 => format!("SELECT COUNT(*) AS v, MAX(q.k) AS w FROM u q WHERE {inside}"),
+        1 => format!("SELECT TOP 1 q.k AS v, 1 AS w FROM r q WHERE {inside} ORDER BY q.k DESC"),
+        2 => format!("SELECT q.a AS v, q.b AS w FROM w q WHERE {inside}"),
+        _ => format!("SELECT v, v + 1 AS w FROM (VALUES (x.a), (x.b)) p (v) WHERE v > {}", random.below(3)),
+    };
+    // The last FROM stands behind the ORDER BY, so that the rows are known to have no order.
+    let condition = random.pick(&["f.v > 1", "f.v IS NULL", "x.a = f.v", "1 = 1"]);
+    format!("SELECT x.k, x.a, f.v, f.w FROM {tables} {apply} ({body}) f WHERE {condition} AND EXISTS (SELECT 1 FROM r)")
 }
 
 #[test]

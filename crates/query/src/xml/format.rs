@@ -50,6 +50,8 @@ struct Column {
 pub(crate) struct Layout {
     /// ELEMENTS XSINIL: NULL is an element that says so.
     nil: bool,
+    /// Declarations of WITH XMLNAMESPACES, as attributes; on outermost elements.
+    declared: String,
     /// The row's element; empty for none.
     element: String,
     columns: Vec<Column>,
@@ -63,10 +65,13 @@ impl Layout {
             if name.is_empty() {
                 return Err(message(6809, &[]));
             }
+            if !elements && columns.iter().any(|before: &Column| before.name == encoded_name(name)) {
+                return Err(message(6810, &[name]));
+            }
             let kind = if elements { Kind::Element } else { Kind::Attribute };
             columns.push(Column { kind, around: Vec::new(), name: encoded_name(name) });
         }
-        Ok(Self { nil, element: encoded_name(element), columns })
+        Ok(Self { nil, declared: String::new(), element: encoded_name(element), columns })
     }
 
     /// PATH: 6850 for a name that is none, 6852 for an attribute behind content.
@@ -85,11 +90,21 @@ impl Layout {
             }
             columns.push(column);
         }
-        Ok(Self { nil, element: element.to_owned(), columns })
+        Ok(Self { nil, declared: String::new(), element: element.to_owned(), columns })
+    }
+
+    /// The row's element as it is written.
+    pub(crate) fn element(&self) -> &str {
+        &self.element
+    }
+
+    /// The same with declarations on its outermost elements.
+    pub(crate) fn declaring(self, declared: String) -> Self {
+        Self { declared, ..self }
     }
 
     pub(crate) fn encode(&self) -> String {
-        let mut out = format!("{}\u{1f}{}", u8::from(self.nil), self.element);
+        let mut out = format!("{}{}\u{1f}{}", u8::from(self.nil), self.declared, self.element);
         for column in &self.columns {
             out.push('\u{1f}');
             out.push(column.kind.letter());
@@ -101,7 +116,8 @@ impl Layout {
 
     pub(crate) fn decode(text: &str) -> Self {
         let mut parts = text.split('\u{1f}');
-        let nil = parts.next() == Some("1");
+        let first = parts.next().unwrap_or("0");
+        let (nil, declared) = (first.starts_with('1'), first.get(1..).unwrap_or_default().to_owned());
         let element = parts.next().unwrap_or_default().to_owned();
         let columns = parts
             .map(|part| {
@@ -110,7 +126,7 @@ impl Layout {
                 Column { kind: Kind::of_letter(part.chars().next().unwrap_or('t')), around: path, name }
             })
             .collect();
-        Self { nil, element, columns }
+        Self { nil, declared, element, columns }
     }
 
     /// Appends the row. `value` gives a column's value as escaped text for an attribute (true) or for content, or `None`
@@ -120,7 +136,7 @@ impl Layout {
         out: &mut String,
         mut value: impl FnMut(usize, bool) -> Result<Option<String>, SqlError>,
     ) -> Result<(), SqlError> {
-        let mut writer = RowWriter { out, open: Vec::new(), in_tag: false, data_before: false };
+        let mut writer = RowWriter { out, open: Vec::new(), in_tag: false, data_before: false, declared: &self.declared };
         if !self.element.is_empty() {
             writer.begin(&self.element);
             if self.nil {
@@ -150,12 +166,17 @@ struct RowWriter<'o> {
     /// Inside the last begin tag.
     in_tag: bool,
     data_before: bool,
+    /// What outermost elements declare.
+    declared: &'o str,
 }
 
 impl RowWriter<'_> {
     fn begin(&mut self, name: &str) {
         self.content();
         self.out.extend(["<", name]);
+        if self.open.is_empty() {
+            self.out.push_str(self.declared);
+        }
         self.open.push(name.to_owned());
         self.in_tag = true;
     }

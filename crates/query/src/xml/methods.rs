@@ -2,6 +2,7 @@
 
 use super::format::{Layout, value_text};
 use super::xpath::{Focus, Item, evaluate, holds, parse};
+use crate::bind::query::auto_nesting::nest;
 use crate::context::SessionInfo;
 use crate::functions::call::Call;
 use crate::functions::or_null;
@@ -83,6 +84,18 @@ pub(crate) fn for_xml_row(call: &Call<'_>) -> Result {
         value => value_text(value, call.type_of(column + 1), in_attribute).map(Some),
     })?;
     Ok(Scalar::Text(out))
+}
+
+/// `FOR XML NEST`: rows of several levels put into one another.
+pub(crate) fn for_xml_nest(call: &Call<'_>) -> Result {
+    let names: Vec<&str> = call.text(0).expect("the binder writes the names").split('\u{1f}').collect();
+    let Some(rows) = call.text(1) else { return Ok(Scalar::Null) };
+    let close = |out: &mut String, level: usize| out.extend(["</", names[level], ">"]);
+    let open = |out: &mut String, level: usize, element: &str| match element.strip_suffix("/>") {
+        Some(begin) => out.extend([begin, ">"]),
+        None => out.push_str(element.strip_suffix(&format!("</{}>", names[level])).unwrap_or(element)),
+    };
+    Ok(Scalar::Text(nest(rows, "", open, close)))
 }
 
 /// nodes(path): a row for each node, as an xml value of its own.

@@ -1,4 +1,4 @@
-//! xml values in queries: FOR XML, and the methods value, query, exist and nodes.
+//! xml values in queries: FOR XML, and the methods value, query, exist, nodes and modify.
 //!
 //! ```text
 //! rows ── format (FOR XML) ──► text
@@ -6,9 +6,11 @@
 //! ```
 //!
 //! A value is text in the normal form of `types::xml`. The XQuery that is taken is XPath 1.0 paths with predicates,
-//! comparisons, arithmetic and a few functions, on untyped XML; FLWOR, constructors and schemas answer 9335. Rows of nodes()
+//! comparisons, arithmetic and a few functions, on untyped XML; FLWOR and schemas answer 9335; constructors stand in modify() alone. Rows of nodes()
 //! hold the node alone, so that no path leads out of it upwards.
 
 pub(crate) mod format;
 pub(crate) mod methods;
+pub(crate) mod modify;
+pub(crate) mod modify_parse;
 pub(crate) mod xpath;

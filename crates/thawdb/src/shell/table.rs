@@ -217,6 +217,7 @@ fn width(sql_type: &SqlType) -> (usize, bool) {
         SqlType::Binary { length } => (usize::from(length) * 2 + 2, false),
         SqlType::VarBinary { length } => (limited(length, 2, 2), false),
         SqlType::RowVersion => (18, false),
+        SqlType::HierarchyId => (limited(MaxLength::Limited(thawdb_types::hierarchy::BYTES_MAX as u16), 2, 2), false),
         SqlType::Text { .. } | SqlType::NText { .. } | SqlType::Image | SqlType::Xml | SqlType::SqlVariant => (WIDTH_UNLIMITED, false),
     }
 }

@@ -18,8 +18,20 @@ use crate::limits::NESTING_MAX;
 use crate::parser::{Parsed, Parser};
 use crate::token::{Keyword, TokenKind};
 
-/// The methods of the type `xml`; their case matters.
-const XML_METHODS: &[&str] = &["value", "query", "exist", "nodes", "modify"];
+/// The methods of the types `xml` and `hierarchyid`; their case matters.
+const METHODS: &[&str] = &[
+    "value",
+    "query",
+    "exist",
+    "nodes",
+    "modify",
+    "GetAncestor",
+    "GetDescendant",
+    "GetLevel",
+    "GetReparentedValue",
+    "IsDescendantOf",
+    "ToString",
+];
 
 impl Parser<'_> {
     /// A scalar expression.
@@ -254,7 +266,7 @@ impl Parser<'_> {
         let mut parts = self.name_parts()?;
         match self.kind() {
             TokenKind::LeftParen => {
-                let method = parts.len() > 1 && matches!(parts.last(), Some(Some(last)) if XML_METHODS.contains(&last.text.as_str()));
+                let method = parts.len() > 1 && matches!(parts.last(), Some(Some(last)) if METHODS.contains(&last.text.as_str()));
                 if !method {
                     let name = self.object_of(parts, mark)?;
                     return self.function_call(name).map(|call| ExprKind::Function(Box::new(call)));

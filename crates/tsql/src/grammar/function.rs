@@ -172,6 +172,9 @@ impl Parser<'_> {
     fn cast(&mut self, try_: bool) -> Parsed<ExprKind> {
         self.call_of(|p| {
             let operand = p.boxed_expression()?;
+            if !p.at_keyword(Keyword::As) {
+                return p.error(1035, vec![if try_ { "TRY_CAST" } else { "CAST" }.to_owned(), "AS".to_owned()]);
+            }
             p.expect_keyword(Keyword::As)?;
             Ok(ExprKind::Cast { operand, data_type: Box::new(p.data_type()?), try_ })
         })

@@ -14,7 +14,7 @@ use crate::calendar::{DAY_1900, Moment, OutOfRange, TICKS_PER_DAY, TICKS_PER_MIN
 use crate::{Scalar, SqlError, SqlType, message};
 
 /// SET DATEFORMAT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each variant is the order of its letters
 pub enum DateOrder {
     Mdy,
@@ -112,18 +112,24 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 impl Reader<'_> {
     fn read(&self, text: &str) -> Result<(Moment, bool), Refusal> {
         let mut list = tokens(text);
+        let mut is_iso = false;
         // T between a date and a time is a blank.
         for at in 1..list.len().saturating_sub(1) {
             let is_t = matches!(list[at], Token::Word(w) if w.eq_ignore_ascii_case("T"));
             if is_t && matches!((list[at - 1], list[at + 1]), (Token::Number(_), Token::Number(_))) {
                 list[at] = Token::Blank;
+                is_iso = true;
             }
         }
         let (offset, clock_end) = self.offset(&list)?;
         list.truncate(clock_end);
         let (ticks, date) = self.clock(&list)?;
-        let days = self.date(&date)?;
-        if self.legacy && offset.is_some() {
+        // yyyy-mm-ddThh:mi:ss is read so whatever SET DATEFORMAT says.
+        let iso = Reader { options: &ConvertOptions { date_order: DateOrder::Ymd, ..*self.options }, legacy: self.legacy };
+        let days = if is_iso { iso.date(&date)? } else { self.date(&date)? };
+        // datetime takes the Z of ISO 8601, and no other offset.
+        let ends_with_z = text.ends_with(['z', 'Z']);
+        if self.legacy && offset.is_some() && !ends_with_z {
             return Err(Refusal::Syntax);
         }
         Ok((Moment { days, ticks, offset: offset.unwrap_or(0) }, offset.is_some()))

@@ -91,6 +91,13 @@ fn convert_with(value: &Scalar, from: &SqlType, to: &SqlType, options: &ConvertO
         _ if implicit_cast(from, to) == CastRule::Never => Err(never(from, to)),
         (Scalar::Text(text), SqlType::Xml) => crate::xml::normalise(text).map(Scalar::Text),
         (Scalar::Binary(bytes), SqlType::Xml) => crate::xml::normalise(&xml_text(bytes)).map(Scalar::Text),
+        (Scalar::Text(text), SqlType::HierarchyId) => {
+            crate::hierarchy::parse(text).map(|path| Scalar::Binary(crate::hierarchy::encode(&path)))
+        }
+        (Scalar::Binary(bytes), SqlType::HierarchyId) => crate::hierarchy::decode(bytes).map(|_| Scalar::Binary(bytes.clone())),
+        (Scalar::Binary(bytes), to) if *from == SqlType::HierarchyId && to.is_text() => {
+            crate::hierarchy::decode(bytes).map(|path| Scalar::Text(fit_text(path.to_string(), to)))
+        }
         (value, SqlType::SqlVariant) => Ok(Scalar::Binary(crate::variant::encode(value, from))),
         (Scalar::Binary(bytes), to) if *from == SqlType::SqlVariant => from_variant(bytes, to, options),
         (_, SqlType::Xml) => Err(message(529, &[&from.message_name(), &to.message_name()])),

@@ -100,12 +100,25 @@ fn approximate(number: Number) -> f64 {
 fn overflow(number: Number, from: &SqlType, to: &SqlType) -> SqlError {
     let to_name = to.message_name();
     match (number, from) {
-        (Number::Float(v), _) if to.is_integer() && *to != SqlType::BigInt => message(232, &[&to_name, &v]),
-        (Number::Exact { unscaled, scale: 0 }, from) if from.is_integer() && matches!(to, SqlType::TinyInt | SqlType::SmallInt) => {
-            message(220, &[&to_name, &unscaled])
+        (Number::Float(v), _) if to.is_integer() && *to != SqlType::BigInt => {
+            let state = match to {
+                SqlType::TinyInt => 1,
+                SqlType::SmallInt => 2,
+                _ => 3,
+            };
+            message(232, &[&to_name, &v]).with_state(state)
         }
-        (_, from) if from.is_integer() && !matches!(to, SqlType::Decimal { .. }) => message(8115, &[&"expression", &to_name]),
-        (_, from) => message(8115, &[&from.message_name(), &to_name]),
+        (Number::Exact { unscaled, scale: 0 }, SqlType::Int | SqlType::SmallInt | SqlType::TinyInt)
+            if matches!(to, SqlType::TinyInt | SqlType::SmallInt) =>
+        {
+            message(220, &[&to_name, &unscaled]).with_state(if *to == SqlType::TinyInt { 2 } else { 1 })
+        }
+        (Number::Exact { .. }, _) if to.is_integer() => message(8115, &[&"expression", &to_name]),
+        (Number::Exact { .. }, from) if matches!(to, SqlType::Decimal { .. }) => {
+            message(8115, &[&from.message_name(), &to_name]).with_state(8)
+        }
+        (_, from) if from.is_integer() => message(8115, &[&"expression", &to_name]),
+        (_, from) => message(8115, &[&from.message_name(), &to_name]).with_state(if matches!(to, SqlType::Decimal { .. }) { 6 } else { 2 }),
     }
 }
 
@@ -127,9 +140,9 @@ pub(super) fn to_text(value: &Scalar, from: &SqlType, to: &SqlType, options: &Co
         (SqlType::TinyInt | SqlType::SmallInt | SqlType::Int, _) if !to.is_unicode() => Ok(Scalar::Text(fit_text("*".into(), to))),
         (SqlType::Money, _) => Err(message(234, &[&to.message_name()])),
         (SqlType::SmallMoney, _) => Err(message(292, &[&to.message_name()])),
-        (_, Scalar::Real(v)) => Err(message(232, &[&to.message_name(), v])),
-        (_, Scalar::Float(v)) => Err(message(232, &[&to.message_name(), v])),
-        (SqlType::Decimal { .. }, _) => Err(message(8115, &[&"numeric", &to.message_name()])),
+        (_, Scalar::Real(v)) => Err(message(232, &[&to.message_name(), v]).with_state(2)),
+        (_, Scalar::Float(v)) => Err(message(232, &[&to.message_name(), v]).with_state(2)),
+        (SqlType::Decimal { .. }, _) => Err(message(8115, &[&"numeric", &to.message_name()]).with_state(5)),
         _ => Err(message(8115, &[&"expression", &to.message_name()])),
     }
 }
@@ -220,7 +233,7 @@ pub(super) fn from_text(text: &str, from: &SqlType, to: &SqlType) -> Result<Scal
         SqlType::TinyInt | SqlType::SmallInt | SqlType::Int | SqlType::BigInt => integer_from_text(trimmed, text, from, to),
         SqlType::Decimal { precision, scale, .. } => match parse_decimal(trimmed, *scale) {
             Some(Some(v)) if v.unsigned_abs() < power_of_ten(u32::from(*precision)).unsigned_abs() => Ok(Scalar::Decimal(v)),
-            Some(_) => Err(message(8115, &[&from.message_name(), &"numeric"])),
+            Some(_) => Err(message(8115, &[&from.message_name(), &"numeric"]).with_state(6)),
             None => Err(message(8114, &[&from.message_name(), &"numeric"])),
         },
         SqlType::Real | SqlType::Float => {
@@ -243,7 +256,7 @@ fn integer_from_text(trimmed: &str, text: &str, from: &SqlType, to: &SqlType) ->
     if *to == SqlType::BigInt {
         return match parsed {
             Integer::NotOne => Err(message(8114, &[&name, &"bigint"])),
-            Integer::TooLarge => Err(message(8115, &[&name, &"bigint"])),
+            Integer::TooLarge => Err(message(8115, &[&"expression", &"bigint"])),
             Integer::Value(v) => Ok(Scalar::BigInt(v)),
         };
     }

@@ -32,6 +32,7 @@ enum Kind {
     NText,
     Xml,
     Variant,
+    Hierarchy,
 }
 
 fn kind(sql_type: &SqlType) -> Kind {
@@ -53,6 +54,7 @@ fn kind(sql_type: &SqlType) -> Kind {
         T::NText { .. } => Kind::NText,
         T::Xml => Kind::Xml,
         T::SqlVariant => Kind::Variant,
+        T::HierarchyId => Kind::Hierarchy,
     }
 }
 
@@ -68,6 +70,10 @@ pub fn implicit_cast(from: &SqlType, to: &SqlType) -> CastRule {
         return I;
     }
     match (from, to) {
+        // Text and bytes become paths by themselves, paths only when told to.
+        (K::Char | K::NChar | K::Binary, K::Hierarchy) => I,
+        (K::Hierarchy, K::Char | K::NChar | K::Binary) => E,
+        (K::Hierarchy, _) | (_, K::Hierarchy) => X,
         (K::Variant, K::Text | K::NText | K::Image | K::Xml | K::RowVersion) => X,
         (K::Variant, _) => E,
         (_, K::Variant) => I,

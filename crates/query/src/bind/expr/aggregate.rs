@@ -13,6 +13,8 @@ use thawdb_types::{MaxLength, Scalar, SqlError, SqlType};
 /// The aggregate called `upper`.
 pub(super) fn aggregate_function(upper: &str) -> Option<F> {
     Some(match upper {
+        // An exact count is within the error that is allowed it.
+        "APPROX_COUNT_DISTINCT" => F::CountBig,
         "COUNT" => F::Count,
         "COUNT_BIG" => F::CountBig,
         "SUM" => F::Sum,
@@ -86,7 +88,7 @@ pub(crate) fn aggregate_type(function: F, argument: &SqlType, span: Span) -> Res
 
 impl Binder<'_> {
     pub(super) fn bind_aggregate_call(&mut self, function: F, call: &ast::FunctionCall, span: Span) -> Result<BoundExpr, SqlError> {
-        let aggregate = self.bind_aggregate(function, call, span)?;
+        let aggregate = self.bind_aggregate(function, call, false, span)?;
         let owner = self.aggregate_owner(&aggregate, span)?;
         let nullable = !matches!(function, F::Count | F::CountBig);
         let sql_type = aggregate.sql_type;
@@ -102,8 +104,15 @@ impl Binder<'_> {
         Ok(BoundExpr { kind: BoundExprKind::Column(column), sql_type, nullable })
     }
 
-    /// Binds function and argument without deciding whose it is.
-    pub(super) fn bind_aggregate(&mut self, function: F, call: &ast::FunctionCall, span: Span) -> Result<BoundAggregate, SqlError> {
+    /// Binds function and argument without deciding whose it is. Over a window (`windowed`) the argument may hold aggregates
+    /// of the grouped query below.
+    pub(super) fn bind_aggregate(
+        &mut self,
+        function: F,
+        call: &ast::FunctionCall,
+        windowed: bool,
+        span: Span,
+    ) -> Result<BoundAggregate, SqlError> {
         let name = name_of(function);
         let wanted = if function == F::StringAgg { 2 } else { 1 };
         match self.levels.last() {
@@ -122,7 +131,7 @@ impl Binder<'_> {
         if call.arguments.len() != wanted {
             return Err(error(174, &[&name, &wanted], span));
         }
-        self.level().in_aggregate = true;
+        self.level().in_aggregate = !windowed;
         let argument = self.bind_expr(&call.arguments[0]);
         let order = self.bind_sort_keys(&call.within_group);
         self.level().in_aggregate = false;
@@ -130,10 +139,11 @@ impl Binder<'_> {
         if argument.has_subquery() {
             return Err(error(130, &[], span));
         }
-        if argument.is_null() && function != F::Count && function != F::CountBig {
+        if argument.is_null() {
             return Err(error(8117, &[&"NULL", &name], span));
         }
-        let distinct = call.distinct && !matches!(function, F::Min | F::Max);
+        let approximate = call.name.name.is("APPROX_COUNT_DISTINCT");
+        let distinct = approximate || call.distinct && !matches!(function, F::Min | F::Max);
         if distinct && argument.sql_type.is_incomparable() {
             return Err(error(8117, &[&argument.sql_type.message_name(), &name], span));
         }

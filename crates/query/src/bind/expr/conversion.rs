@@ -1,7 +1,7 @@
 //! CAST, CONVERT, PARSE and their TRY_ forms.
 
 use crate::algebra::{BoundExpr, BoundExprKind};
-use crate::bind::error::{at, error, not_built};
+use crate::bind::error::{at, error};
 use crate::bind::{Binder, coerce};
 use thawdb_tsql::ast::{self, Span, TypeParameter};
 use thawdb_types::convert::{CastRule, implicit_cast};
@@ -37,7 +37,8 @@ impl Binder<'_> {
         let operand = self.bind_expr(operand)?;
         let style = style.map(|s| self.bind_expr(s)).transpose()?;
         if operand.is_null() {
-            return Ok(BoundExpr::literal(Scalar::Null, target));
+            // A conversion, that the NULL may be told from one without a type.
+            return Ok(converted(BoundExpr::literal(Scalar::Null, target), target, 0, false));
         }
         let target = match operand.sql_type.collation() {
             Some(collation) if target.is_text() => target.with_collation(collation),
@@ -49,7 +50,10 @@ impl Binder<'_> {
         match style {
             None => {}
             Some(style) => match style.kind {
-                BoundExprKind::Literal(Scalar::Int(style)) => return Ok(converted(operand, target, style, attempt)),
+                BoundExprKind::Literal(Scalar::Int(style)) => {
+                    let style = if style == 0 && shows_seconds_by_default(&operand.sql_type) && target.is_text() { 100 } else { style };
+                    return Ok(converted(operand, target, style, attempt));
+                }
                 BoundExprKind::Literal(Scalar::Null) => return Ok(BoundExpr::literal(Scalar::Null, target)),
                 _ => return self.variable_style(operand, target, style, attempt, span),
             },
@@ -90,15 +94,31 @@ impl Binder<'_> {
         attempt: bool,
         span: Span,
     ) -> Result<BoundExpr, SqlError> {
-        if let Some(culture) = culture {
-            let culture = self.bind_expr(culture)?;
-            let english = matches!(&culture.kind, BoundExprKind::Literal(Scalar::Text(c)) if c.eq_ignore_ascii_case("en-US"));
-            if !english {
-                return Err(not_built("PARSE with another culture than en-US", span));
-            }
+        let name = if attempt { "TRY_PARSE" } else { "PARSE" };
+        let target = match resolve_type(data_type, TypeUse::Cast) {
+            Err(e) if e.number == 2715 => return Err(error(243, &[&data_type.name.name.text], data_type.span)),
+            other => other?,
+        };
+        if !(target.is_numeric() && target != SqlType::Bit || target.is_date_time()) {
+            return Err(error(10761, &[&data_type.name.name.text, &name], span));
         }
-        self.bind_cast(operand, data_type, None, attempt, span)
+        let operand = self.bind_expr(operand)?;
+        if operand.is_null() {
+            return Err(error(8116, &[&"NULL", &1, &name.to_ascii_lowercase()], span));
+        }
+        let operand = coerce::convert(operand, SqlType::nvarchar(4000), span)?;
+        let culture = culture.map(|c| self.bind_expr(c)).transpose()?;
+        let culture = culture.unwrap_or_else(|| BoundExpr::literal(Scalar::Text(String::new()), SqlType::nvarchar(20)));
+        let culture = coerce::convert(culture, SqlType::nvarchar(20), span)?;
+        let attempt = BoundExpr::literal(Scalar::Bit(attempt), SqlType::Bit);
+        let kind = BoundExprKind::Function { name: "PARSE", arguments: vec![operand, culture, attempt] };
+        Ok(BoundExpr { kind, sql_type: target, nullable: true })
     }
+}
+
+/// Types whose text without a style is that of style 121; an explicit 0 is the short form all the same.
+fn shows_seconds_by_default(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::Date | SqlType::Time { .. } | SqlType::DateTime2 { .. } | SqlType::DateTimeOffset { .. })
 }
 
 fn converted(operand: BoundExpr, target: SqlType, style: i32, attempt: bool) -> BoundExpr {

@@ -5,7 +5,7 @@
 
 use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::error;
-use crate::bind::{Binder, coerce};
+use crate::bind::{Binder, coerce, collation};
 use crate::compile::{UserFunction, UserFunctionKind, UserParameter};
 use crate::functions::signature::{self, Arg, Class, Nulls, Out, Signature};
 use std::sync::Arc;
@@ -39,6 +39,7 @@ impl Binder<'_> {
             return Err(error(10757, &[&name], span));
         }
         match upper.as_str() {
+            "IDENTITY" => return Err(error(177, &[], span)),
             "ISNULL" => return self.bind_isnull(&call.arguments, span),
             "CHOOSE" => return self.bind_choose(&call.arguments, span),
             "CHECKSUM" | "BINARY_CHECKSUM" if call.star => return self.bind_checksum_star(&upper, span),
@@ -133,7 +134,15 @@ impl Binder<'_> {
         let signature = signature::find("NEXT VALUE FOR").expect("the table has it");
         let kind = BoundExprKind::Function { name: signature.name, arguments };
         let value = BoundExpr { kind, sql_type: SqlType::BigInt, nullable: true };
-        coerce::convert(value, sql_type, name.span)
+        if self.levels.last().is_none_or(|level| level.clause != crate::bind::Clause::Select) {
+            return coerce::convert(value, sql_type, name.span);
+        }
+        let known = self.level().next_values.iter().find(|(_, known)| known.same(&value)).map(|(column, _)| *column);
+        let column = known.unwrap_or_else(|| self.columns.add("", SqlType::BigInt, true));
+        if known.is_none() {
+            self.level().next_values.push((column, value));
+        }
+        coerce::convert(self.column_expr(column), sql_type, name.span)
     }
 
     /// Binds a call of a function of the table.
@@ -248,7 +257,62 @@ fn json_sort(argument: &ast::Expr) -> Result<BoundExpr, SqlError> {
     Ok(BoundExpr::literal(Scalar::Text(word), SqlType::varchar(length)))
 }
 
+/// A call of a function of the table with its arguments bound.
+pub(super) fn call_bound(name: &str, bound: Vec<BoundExpr>, span: Span) -> Result<BoundExpr, SqlError> {
+    let signature = signature::find(name).ok_or_else(|| error(195, &[&name, &"built-in function name"], span))?;
+    finish_call(signature, bound, span)
+}
+
+/// Functions that compare their texts with each other, and so need one collation for them all.
+fn compares_texts(name: &str) -> bool {
+    matches!(name, "CHARINDEX" | "PATINDEX" | "REPLACE" | "TRANSLATE" | "TRIM" | "LTRIM" | "RTRIM" | "DIFFERENCE")
+}
+
+/// Texts of one call under the collation that precedence gives them.
+fn under_one_collation(name: &str, mut arguments: Vec<BoundExpr>, span: Span) -> Result<Vec<BoundExpr>, SqlError> {
+    let mut chosen: Option<usize> = None;
+    for at in 0..arguments.len() {
+        if arguments[at].sql_type.collation().is_none() {
+            continue;
+        }
+        chosen = Some(match chosen {
+            None => at,
+            Some(before) => {
+                let shared = collation::shared(&arguments[before], &arguments[at], &name.to_ascii_lowercase(), span)?;
+                if shared == arguments[before].sql_type.collation() { before } else { at }
+            }
+        });
+    }
+    let Some(common) = chosen.and_then(|at| arguments[at].sql_type.collation()) else { return Ok(arguments) };
+    for argument in arguments.iter_mut().filter(|a| a.sql_type.collation().is_some_and(|own| own != common)) {
+        let (sql_type, nullable) = (argument.sql_type.with_collation(common), argument.nullable);
+        let operand = Box::new(std::mem::replace(argument, BoundExpr::null()));
+        *argument = BoundExpr { kind: BoundExprKind::Collate(operand), sql_type, nullable };
+    }
+    Ok(arguments)
+}
+
+/// The scale of DATETIME2FROMPARTS and its kin must be known when the call is bound: 10760, 1002.
+fn check_scale(signature: &Signature, arguments: &[BoundExpr], span: Span) -> Result<(), SqlError> {
+    let sql_type = match signature.name {
+        "TIMEFROMPARTS" => "time",
+        "DATETIME2FROMPARTS" => "datetime2",
+        "DATETIMEOFFSETFROMPARTS" => "datetimeoffset",
+        _ => return Ok(()),
+    };
+    match arguments.last().and_then(signature::constant_int) {
+        None => Err(error(10760, &[&sql_type], span)),
+        Some(scale) if !(0..=7).contains(&scale) => Err(error(1002, &[&span.line, &scale], span)),
+        Some(_) => Ok(()),
+    }
+}
+
 fn finish_call(signature: &'static Signature, bound: Vec<BoundExpr>, span: Span) -> Result<BoundExpr, SqlError> {
+    if signature.name == "SUBSTRING" && bound[0].is_null() {
+        return Err(error(8116, &[&"NULL", &1, &"substring"], span));
+    }
+    check_scale(signature, &bound, span)?;
+    let bound = if compares_texts(signature.name) { under_one_collation(signature.name, bound, span)? } else { bound };
     let common = signature.arguments.contains(&Arg::Common);
     let arguments = if common {
         coerce::unify(bound.into_iter().map(|b| (b, span)).collect(), signature.name)?.0
@@ -282,6 +346,11 @@ fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: Bou
         }
     };
     let display = |t: &SqlType| SqlType::varchar(t.length().unwrap_or(8000).clamp(1, 8000));
+    // Only these take text and ntext as they are.
+    let takes_large = matches!(signature.name, "SUBSTRING" | "PATINDEX" | "DATALENGTH");
+    if matches!(wanted, Arg::Text | Arg::Concat) && matches!(from, SqlType::Text { .. } | SqlType::NText { .. }) && !takes_large {
+        return Err(invalid());
+    }
     match wanted {
         Arg::Part | Arg::Any | Arg::Common => Ok(bound),
         Arg::Text | Arg::TextOrBinary if from.is_text() => Ok(bound),
@@ -294,7 +363,9 @@ fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: Bou
         Arg::Concat => to(bound, SqlType::varchar(signature::display_length(&from).clamp(1, 8000) as u16)),
         Arg::Unicode => {
             let collation = from.collation().unwrap_or(Collation::DEFAULT);
-            let length = if from.is_large() { MaxLength::Max } else { MaxLength::Limited(4000) };
+            // A varchar may have more characters than a limited nvarchar takes.
+            let long = from.is_large() || from.length().is_some_and(|length| length > 4000);
+            let length = if long { MaxLength::Max } else { MaxLength::Limited(4000) };
             if from.is_unicode() && !matches!(from, SqlType::NText { .. }) {
                 return Ok(bound);
             }

@@ -4,6 +4,7 @@ mod aggregate;
 mod case;
 mod conversion;
 mod function;
+mod hierarchy;
 mod literal;
 mod operator;
 mod predicate;
@@ -14,6 +15,7 @@ mod xml;
 pub use conversion::resolve_type;
 pub use literal::integer_digits;
 pub(crate) use operator::binary;
+pub use xml::MUTATION;
 
 use super::Binder;
 use super::error::{error, not_built};
@@ -54,7 +56,7 @@ impl Binder<'_> {
                 Some(_) => Err(not_built("NEXT VALUE FOR ... OVER", span)),
             },
             A::Method { receiver, method, arguments } => self.bind_method(receiver, method, arguments.as_deref(), span),
-            A::StaticMethod { .. } => Err(not_built("a method call", span)),
+            A::StaticMethod { data_type, method, arguments } => self.bind_static_method(data_type, method, arguments.as_deref(), span),
             A::JsonObject { members, absent_on_null } => {
                 let arguments = members.iter().flat_map(|(key, value)| [key, value]);
                 self.bind_json("JSON_OBJECT", arguments, *absent_on_null, span)

@@ -2,7 +2,7 @@
 
 use super::integer_digits;
 use crate::algebra::{BoundExpr, BoundExprKind};
-use crate::bind::error::{error, not_built};
+use crate::bind::error::error;
 use crate::bind::types::{Operation, arithmetic_op, operation};
 use crate::bind::{Binder, coerce, collation};
 use thawdb_tsql::ast::{self, BinaryOp, Span, UnaryOp};
@@ -38,6 +38,11 @@ impl Binder<'_> {
     pub(super) fn bind_binary(&mut self, op: BinaryOp, left: &ast::Expr, right: &ast::Expr, span: Span) -> Result<BoundExpr, SqlError> {
         let left = self.bind_expr(left)?;
         let right = self.bind_expr(right)?;
+        let (left, right) = if op == BinaryOp::Add && !self.settings.concat_null_yields_null && (text(&left) || text(&right)) {
+            (null_as_empty(left), null_as_empty(right))
+        } else {
+            (left, right)
+        };
         binary(op, left, right, span)
     }
 
@@ -65,7 +70,8 @@ pub(crate) fn binary(op: BinaryOp, mut left: BoundExpr, mut right: BoundExpr, sp
         right.sql_type = left.sql_type;
     }
     if matches!(op, BinaryOp::ShiftLeft | BinaryOp::ShiftRight) {
-        return Err(not_built("the shift operator", span));
+        let name = if op == BinaryOp::ShiftLeft { "LEFT_SHIFT" } else { "RIGHT_SHIFT" };
+        return super::function::call_bound(name, vec![left, right], span);
     }
     let nullable = left.nullable || right.nullable;
     match operation(op, (&left.sql_type, integer_digits(&left)), (&right.sql_type, integer_digits(&right)), span)? {
@@ -88,6 +94,23 @@ pub(crate) fn binary(op: BinaryOp, mut left: BoundExpr, mut right: BoundExpr, sp
 /// A string or binary in the family of `result` with its own length: text stays text.
 fn to_family(expr: BoundExpr, result: &SqlType, span: Span) -> Result<BoundExpr, SqlError> {
     if expr.sql_type.is_text() == result.is_text() { Ok(expr) } else { coerce::convert(expr, *result, span) }
+}
+
+fn text(expr: &BoundExpr) -> bool {
+    expr.sql_type.is_text()
+}
+
+/// An operand of a concatenation under SET CONCAT_NULL_YIELDS_NULL OFF.
+fn null_as_empty(expr: BoundExpr) -> BoundExpr {
+    if expr.is_null() {
+        return BoundExpr::literal(Scalar::Text(String::new()), SqlType::varchar(1));
+    }
+    if !text(&expr) || !expr.nullable {
+        return expr;
+    }
+    let sql_type = expr.sql_type;
+    let empty = BoundExpr::literal(Scalar::Text(String::new()), sql_type);
+    BoundExpr { kind: BoundExprKind::Function { name: "ISNULL", arguments: vec![expr, empty] }, sql_type, nullable: false }
 }
 
 fn negated(value: &Scalar) -> Option<Scalar> {

@@ -103,7 +103,8 @@ impl Binder<'_> {
     /// A value converted for a place that wants bigint: TOP, OFFSET, FETCH.
     pub(crate) fn bind_count(&mut self, expr: &ast::Expr, target: SqlType) -> Result<BoundExpr, SqlError> {
         let bound = self.bind_expr(expr)?;
-        if !bound.sql_type.is_numeric() && !bound.is_null() {
+        let whole = bound.sql_type.is_integer() || matches!(bound.sql_type, SqlType::Decimal { scale: 0, .. });
+        if !(whole || target == SqlType::Float && bound.sql_type.is_numeric() || bound.is_null()) {
             return Err(error(1060, &[], expr.span));
         }
         coerce::convert(bound, target, expr.span)

@@ -5,7 +5,7 @@
 
 use super::aggregate::aggregate_function;
 use crate::algebra::{BoundExpr, BoundExprKind, BoundWindow};
-use crate::bind::error::{error, not_built};
+use crate::bind::error::error;
 use crate::bind::{Binder, Clause, PendingWindow, coerce};
 use crate::phys::{Frame, FrameBound};
 use thawdb_tsql::ast::{self, Span};
@@ -19,7 +19,12 @@ pub(super) fn is_window_only(upper: &str) -> bool {
     matches!(
         upper,
         "ROW_NUMBER" | "RANK" | "DENSE_RANK" | "NTILE" | "LAG" | "LEAD" | "FIRST_VALUE" | "LAST_VALUE" | "CUME_DIST" | "PERCENT_RANK"
-    )
+    ) || is_percentile(upper)
+}
+
+/// Functions whose order stands in WITHIN GROUP.
+fn is_percentile(upper: &str) -> bool {
+    matches!(upper, "PERCENTILE_CONT" | "PERCENTILE_DISC")
 }
 
 impl Binder<'_> {
@@ -89,6 +94,15 @@ impl Binder<'_> {
         if let Some(bad) = partition.iter().chain(order.iter().map(|k| &k.expr)).find(|e| e.sql_type.is_incomparable()) {
             return Err(error(306, &[], span)).map_err(|e: SqlError| if bad.sql_type == SqlType::Xml { error(305, &[], span) } else { e });
         }
+        if is_percentile(upper) {
+            let (function, order) = self.bind_percentile(upper, call, spec, span)?;
+            let BoundWindow::Percentile { value, continuous, .. } = &function else { unreachable!("a percentile is bound as one") };
+            let sql_type = if *continuous { SqlType::Float } else { value.sql_type };
+            return Ok((function, sql_type, true, partition, order));
+        }
+        if !call.within_group.is_empty() {
+            return Err(error(10757, &[&call.name.name.text], span));
+        }
         let needs_order = is_window_only(upper);
         if needs_order && order.is_empty() {
             return Err(error(4112, &[&upper], span));
@@ -99,6 +113,43 @@ impl Binder<'_> {
         }
         let (function, sql_type, nullable) = self.bind_window_function(upper, call, frame, span)?;
         Ok((function, sql_type, nullable, partition, order))
+    }
+
+    /// `PERCENTILE_CONT(fraction) WITHIN GROUP (ORDER BY value)`: the function and the order it asks for.
+    fn bind_percentile(
+        &mut self,
+        upper: &str,
+        call: &ast::FunctionCall,
+        spec: &ast::WindowSpec,
+        span: Span,
+    ) -> Result<(BoundWindow, Vec<crate::algebra::BoundSortKey>), SqlError> {
+        let name = &call.name.name.text;
+        if call.within_group.is_empty() {
+            return Err(error(10754, &[name], span));
+        }
+        if call.within_group.len() > 1 {
+            return Err(error(10751, &[name], span));
+        }
+        if !spec.order_by.is_empty() {
+            return Err(error(10758, &[name], span));
+        }
+        if spec.frame.is_some() {
+            return Err(error(10752, &[name], span));
+        }
+        let [fraction] = call.arguments.as_slice() else {
+            return Err(error(174, &[&name.to_ascii_lowercase(), &1], span));
+        };
+        let fraction = coerce::convert(self.bind_expr(fraction)?, SqlType::Float, span)?;
+        let mut order = self.bind_sort_keys(&call.within_group)?;
+        let continuous = upper == "PERCENTILE_CONT";
+        let key = &mut order[0].expr;
+        if key.sql_type.is_incomparable() || (continuous && !(key.sql_type.is_numeric() && key.sql_type != SqlType::Bit)) {
+            return Err(error(8117, &[&key.sql_type.message_name(), &name.to_ascii_lowercase()], span));
+        }
+        if continuous {
+            *key = coerce::convert(key.clone(), SqlType::Float, span)?;
+        }
+        Ok((BoundWindow::Percentile { value: key.clone(), fraction, continuous }, order))
     }
 
     fn bind_window_function(
@@ -115,10 +166,16 @@ impl Binder<'_> {
                 Err(error(174, &[&upper.to_ascii_lowercase(), &least], span))
             }
         };
+        let ignore_nulls = call.null_treatment == Some(ast::NullTreatment::IgnoreNulls);
+        if call.null_treatment.is_some() && !matches!(upper, "LAG" | "LEAD" | "FIRST_VALUE" | "LAST_VALUE") {
+            return Err(error(102, &[&if ignore_nulls { "IGNORE" } else { "RESPECT" }], span));
+        }
         match upper {
             "ROW_NUMBER" => count(0, 0).map(|()| (BoundWindow::RowNumber, SqlType::BigInt, false)),
             "RANK" => count(0, 0).map(|()| (BoundWindow::Rank, SqlType::BigInt, false)),
             "DENSE_RANK" => count(0, 0).map(|()| (BoundWindow::DenseRank, SqlType::BigInt, false)),
+            "PERCENT_RANK" => count(0, 0).map(|()| (BoundWindow::PercentRank, SqlType::Float, false)),
+            "CUME_DIST" => count(0, 0).map(|()| (BoundWindow::CumeDist, SqlType::Float, false)),
             "NTILE" => {
                 count(1, 1)?;
                 let groups = self.bind_expr(&call.arguments[0])?;
@@ -135,20 +192,22 @@ impl Binder<'_> {
                 let default = call.arguments.get(2).map(|d| self.bind_expr(d)).transpose()?;
                 let default = default.map(|d| coerce::convert(d, value.sql_type, span)).transpose()?;
                 let sql_type = value.sql_type;
-                Ok((BoundWindow::Lag { value, offset, default, lead: upper == "LEAD" }, sql_type, true))
+                Ok((BoundWindow::Lag { value, offset, default, lead: upper == "LEAD", ignore_nulls }, sql_type, true))
             }
             "FIRST_VALUE" | "LAST_VALUE" => {
                 count(1, 1)?;
                 let value = self.bind_expr(&call.arguments[0])?;
                 let sql_type = value.sql_type;
-                Ok((BoundWindow::FirstValue { value, last: upper == "LAST_VALUE", frame }, sql_type, true))
+                Ok((BoundWindow::FirstValue { value, last: upper == "LAST_VALUE", frame, ignore_nulls }, sql_type, true))
             }
             _ => {
-                let function = aggregate_function(upper).ok_or_else(|| not_built(upper, span))?;
+                let name = &call.name.name.text;
+                let function = aggregate_function(upper).filter(|f| *f != crate::expr::AggregateFunction::StringAgg);
+                let function = function.ok_or_else(|| error(4113, &[name], span))?;
                 if call.distinct {
                     return Err(error(10759, &[&"DISTINCT"], span));
                 }
-                let aggregate = self.bind_aggregate(function, call, span)?;
+                let aggregate = self.bind_aggregate(function, call, true, span)?;
                 let sql_type = aggregate.sql_type;
                 let nullable = !matches!(function, crate::expr::AggregateFunction::Count | crate::expr::AggregateFunction::CountBig);
                 Ok((BoundWindow::Aggregate { aggregate, frame }, sql_type, nullable))
@@ -170,7 +229,7 @@ impl Binder<'_> {
             return Err(error(4194, &[], span));
         }
         if rank(start) > rank(end) {
-            return Err(error(4193, &[&"frame"], span));
+            return Err(error(4193, &[&format!("BETWEEN {} AND {}", shown(start), shown(end))], span));
         }
         Ok(Frame { rows: frame.rows, start, end })
     }
@@ -187,6 +246,17 @@ impl Binder<'_> {
             ast::FrameBound::Following(n) => FrameBound::Following(count(n)?),
             ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
         })
+    }
+}
+
+/// An end as messages name it.
+fn shown(bound: FrameBound) -> &'static str {
+    match bound {
+        FrameBound::UnboundedPreceding => "UNBOUNDED PRECEDING",
+        FrameBound::Preceding(_) => "PRECEDING",
+        FrameBound::CurrentRow => "CURRENT ROW",
+        FrameBound::Following(_) => "FOLLOWING",
+        FrameBound::UnboundedFollowing => "UNBOUNDED FOLLOWING",
     }
 }
 

@@ -9,6 +9,9 @@ use thawdb_tsql::ParseOptions;
 use thawdb_tsql::ast::{self, Span};
 use thawdb_types::{Scalar, SqlError, SqlType, TypeUse};
 
+/// The name that a statement which may change the value gives the method modify(): nobody can write it.
+pub const MUTATION: &str = " modify";
+
 impl Binder<'_> {
     pub(super) fn bind_method(
         &mut self,
@@ -18,6 +21,9 @@ impl Binder<'_> {
         span: Span,
     ) -> Result<BoundExpr, SqlError> {
         let arguments = arguments.unwrap_or_default();
+        if let Some(bound) = self.bind_hierarchy_method(receiver, method, arguments, span)? {
+            return Ok(bound);
+        }
         match (method.text.to_ascii_lowercase().as_str(), arguments.len()) {
             ("value", 2) => {
                 let (values, single) = self.bind_path(receiver, &arguments[0], "value()")?;
@@ -38,6 +44,7 @@ impl Binder<'_> {
                 Ok(BoundExpr { kind, sql_type: SqlType::Bit, nullable: true })
             }
             ("value" | "query" | "exist", _) => Err(error(174, &[&method.text, &(if method.is("value") { 2 } else { 1 })], span)),
+            (MUTATION, 1) => self.bind_modify(receiver, &arguments[0]),
             ("modify", _) => Err(error(8137, &[&"modify"], span)),
             _ => Err(not_built("a method call", span)),
         }
@@ -53,6 +60,7 @@ impl Binder<'_> {
         let ast::ExprKind::Literal(ast::Literal::String { value: path_text, .. }) = &path.kind else {
             return Err(error(8172, &[&1, &method.trim_end_matches("()")], path.span));
         };
+        let path_text = &self.under_namespaces(path_text);
         let query = xpath::parse(path_text, method)?;
         let literal = BoundExpr::literal(Scalar::Text(path_text.clone()), SqlType::NVARCHAR_MAX);
         let mut values = vec![receiver, literal];
@@ -62,6 +70,45 @@ impl Binder<'_> {
             values.push(coerce::cast(value, SqlType::NVARCHAR_MAX));
         }
         Ok((values, query.expr.is_single()))
+    }
+
+    /// The value that modify() makes of the receiver, a column or variable.
+    pub(crate) fn bind_modify(&mut self, receiver: &ast::Expr, text: &ast::Expr) -> Result<BoundExpr, SqlError> {
+        let name = match &receiver.kind {
+            ast::ExprKind::Variable(variable) => variable.name.clone(),
+            ast::ExprKind::Column(column) => column.column.text.clone(),
+            _ => String::new(),
+        };
+        let span = receiver.span;
+        let receiver = self.bind_expr(receiver)?;
+        if receiver.sql_type != SqlType::Xml {
+            return Err(error(258, &[&receiver.sql_type.name()], span));
+        }
+        let ast::ExprKind::Literal(ast::Literal::String { value, .. }) = &text.kind else {
+            return Err(error(8172, &[&1, &"modify"], text.span));
+        };
+        let value = &self.under_namespaces(value);
+        let dml = crate::xml::modify_parse::parse(value)?;
+        let constant = |text: String| BoundExpr::literal(Scalar::Text(text), SqlType::NVARCHAR_MAX);
+        let mut values = vec![receiver, constant(value.clone()), constant(name)];
+        for outside in &dml.outside {
+            let (Outside::Variable(name) | Outside::Column(name)) = outside;
+            let value = self.bind_text(name, text.span)?;
+            values.push(if value.sql_type == SqlType::Xml { value } else { coerce::cast(value, SqlType::NVARCHAR_MAX) });
+        }
+        let kind = BoundExprKind::Function { name: "XML MODIFY", arguments: values };
+        Ok(BoundExpr { kind, sql_type: SqlType::Xml, nullable: true })
+    }
+
+    /// The text of a method with the namespaces of the statement declared in front.
+    fn under_namespaces(&self, text: &str) -> String {
+        let declared = |(prefix, uri): &(String, String)| match prefix.as_str() {
+            "" => format!("declare default element namespace \"{uri}\"; "),
+            prefix => format!("declare namespace {prefix}=\"{uri}\"; "),
+        };
+        let mut out: String = self.xml_namespaces.iter().map(declared).collect();
+        out.push_str(text);
+        out
     }
 
     /// Binds a variable or column named in a literal.

@@ -6,7 +6,7 @@
 //! A statement's own result is handed out in pieces of 2,033 characters, one a row, as SQL Server does; a subquery is one
 //! value, NULL for no row. The rows keep the query's order: nothing above it reorders.
 
-use super::{BoundQuery, OutputName, QueryUse};
+use super::{BoundQuery, OutputName, QueryUse, auto_nesting};
 use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, ColumnRef, Rel};
 use crate::bind::Binder;
 use crate::bind::error::{error, not_built};
@@ -20,6 +20,14 @@ use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// Name of the one column of a statement's own FOR JSON result.
 const RESULT_NAME: &str = "JSON_F52E2B61-18A1-11d1-B105-00805F49916B";
+
+/// How rows are put together.
+pub(super) enum Joining<'j> {
+    /// One behind the other, something between them.
+    Flat(&'j str),
+    /// Into one another by a function, given the names of the levels.
+    Nested(&'static str, Vec<String>),
+}
 
 #[derive(Default)]
 struct Options {
@@ -39,7 +47,7 @@ impl Options {
                 other => return Err(error(102, &[&other], option.span)),
             }
         }
-        if read.root.is_some() && read.without_wrapper { Err(error(13600, &[], span)) } else { Ok(read) }
+        if read.root.is_some() && read.without_wrapper { Err(error(13620, &[], span)) } else { Ok(read) }
     }
 
     /// What stands before and behind the rows.
@@ -80,8 +88,8 @@ impl Binder<'_> {
         usage: QueryUse,
     ) -> Result<BoundQuery, SqlError> {
         let options = Options::read(options, query.span)?;
-        if mode == "AUTO" && !has_one_table(query) {
-            return Err(not_built("FOR JSON AUTO over several tables", query.span));
+        if mode == "AUTO" && !has_tables(query) {
+            return Err(error(13600, &[], query.span));
         }
         // The order decides the text, wherever the query stands.
         let bound = self.bind_rows(query, QueryUse::Statement)?;
@@ -89,35 +97,65 @@ impl Binder<'_> {
         if names.iter().any(String::is_empty) {
             return Err(error(13605, &[], query.span));
         }
-        let fragments = bound.outputs.iter().map(|output| holds_json(&bound.rel, output.column)).collect();
-        let layout = Layout::of_names(&names, fragments, options.include_nulls)?;
-        let mut values = vec![text(layout.encode())];
-        for output in &bound.outputs {
-            values.push(self.column_expr(output.column));
+        let fragments: Vec<bool> = bound.outputs.iter().map(|output| holds_json(&bound.rel, output.column)).collect();
+        if mode == "AUTO" && matches!(query.body, QueryBody::Set { .. }) {
+            return Err(not_built("FOR JSON AUTO of set operations", query.span));
         }
-        let column = self.join_rows(bound.rel, call("FOR JSON ROW", values), ",", options.wrapping());
+        let levels = if mode == "AUTO" { auto_nesting::levels(query, &bound.outputs) } else { Vec::new() };
+        let column = if levels.len() > 1 {
+            let mut rows = Vec::with_capacity(levels.len());
+            for level in &levels {
+                let of_level = |at: &usize| (names[*at].clone(), fragments[*at]);
+                let (names, fragments): (Vec<_>, Vec<_>) = level.columns.iter().map(of_level).unzip();
+                let layout = Layout::of_keys(&names, fragments, options.include_nulls)?;
+                rows.push(self.row_of_json(&layout, level.columns.iter().map(|at| bound.outputs[*at].column)));
+            }
+            let names: Vec<String> = levels.into_iter().map(|level| level.name).collect();
+            self.join_rows(bound.rel, auto_nesting::row_of(rows), Joining::Nested("FOR JSON NEST", names), options.wrapping())
+        } else {
+            let layout = match mode {
+                "AUTO" => Layout::of_keys(&names, fragments, options.include_nulls)?,
+                _ => Layout::of_names(&names, fragments, options.include_nulls)?,
+            };
+            let row = self.row_of_json(&layout, bound.outputs.iter().map(|output| output.column));
+            self.join_rows(bound.rel, row, Joining::Flat(","), options.wrapping())
+        };
         Ok(match usage {
             QueryUse::Statement => self.in_pieces(column, RESULT_NAME),
             _ => one_column(column),
         })
     }
 
+    fn row_of_json(&mut self, layout: &Layout, columns: impl Iterator<Item = ColumnRef>) -> BoundExpr {
+        let mut values = vec![text(layout.encode())];
+        values.extend(columns.map(|column| self.column_expr(column)));
+        call("FOR JSON ROW", values)
+    }
+
     /// One text of all rows, `row` each, inside the halves of `wrapping`.
-    pub(super) fn join_rows(&mut self, rel: Rel, row: BoundExpr, separator: &str, wrapping: String) -> (Rel, ColumnRef) {
+    pub(super) fn join_rows(&mut self, rel: Rel, row: BoundExpr, joining: Joining<'_>, wrapping: String) -> (Rel, ColumnRef) {
         let of_row = self.columns.add("", SqlType::NVARCHAR_MAX, false);
         let joined = self.columns.add("", SqlType::NVARCHAR_MAX, true);
         let wrapped = self.columns.add("", SqlType::NVARCHAR_MAX, true);
         let rel = Rel::Project { input: Box::new(rel), exprs: vec![(of_row, row)] };
+        let separator = match &joining {
+            Joining::Flat(separator) => (*separator).to_owned(),
+            Joining::Nested(..) => auto_nesting::ROW_END.to_owned(),
+        };
         let aggregate = BoundAggregate {
             function: AggregateFunction::StringAgg,
             argument: Some(self.column_expr(of_row)),
             distinct: false,
             sql_type: SqlType::NVARCHAR_MAX,
-            separator: Some(separator.to_owned()),
+            separator: Some(separator),
             order: Vec::new(),
         };
         let rel = Rel::Aggregate { input: Box::new(rel), keys: Vec::new(), aggregates: vec![(joined, aggregate)] };
-        let whole = call("FOR JSON", vec![text(wrapping), self.column_expr(joined)]);
+        let rows = match joining {
+            Joining::Flat(_) => self.column_expr(joined),
+            Joining::Nested(function, names) => call(function, vec![text(names.join("\u{1f}")), self.column_expr(joined)]),
+        };
+        let whole = call("FOR JSON", vec![text(wrapping), rows]);
         (Rel::Project { input: Box::new(rel), exprs: vec![(wrapped, whole)] }, wrapped)
     }
 
@@ -127,13 +165,22 @@ impl Binder<'_> {
         let arguments = vec![self.column_expr(column)];
         let pieces = Rel::Source { source: Arc::new(Pieces::new()), arguments, columns: vec![(0, piece)] };
         let rel = Rel::Apply { left: Box::new(rel), right: Box::new(pieces), kind: JoinKind::Inner, predicates: Vec::new() };
-        BoundQuery { rel, outputs: vec![OutputName { name: name.to_owned(), column: piece }], assignments: Vec::new() }
+        BoundQuery { rel, outputs: vec![OutputName { name: name.to_owned(), column: piece, table: None }], assignments: Vec::new() }
     }
 }
 
 /// A query of one column without a name.
 pub(super) fn one_column((rel, column): (Rel, ColumnRef)) -> BoundQuery {
-    BoundQuery { rel, outputs: vec![OutputName { name: String::new(), column }], assignments: Vec::new() }
+    BoundQuery { rel, outputs: vec![OutputName { name: String::new(), column, table: None }], assignments: Vec::new() }
+}
+
+/// Whether the query has a FROM.
+pub(super) fn has_tables(query: &ast::Query) -> bool {
+    match &query.body {
+        QueryBody::Select(select) => !select.from.is_empty(),
+        QueryBody::Paren(inner) => has_tables(inner),
+        QueryBody::Set { .. } => true,
+    }
 }
 
 pub(super) fn has_one_table(query: &ast::Query) -> bool {

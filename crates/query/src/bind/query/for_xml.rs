@@ -1,8 +1,8 @@
-//! FOR XML RAW, AUTO over one table, and PATH: the query's rows as one XML text, in the way of FOR JSON.
+//! FOR XML RAW, AUTO and PATH: the query's rows as one XML text, in the way of FOR JSON.
 
-use super::for_json::{call, has_one_table, one_column, text};
-use super::{BoundQuery, QueryUse};
-use crate::algebra::Rel;
+use super::for_json::{Joining, call, has_one_table, has_tables, one_column, text};
+use super::{BoundQuery, QueryUse, auto_nesting};
+use crate::algebra::{ColumnRef, Rel};
 use crate::bind::error::{error, not_built};
 use crate::bind::{Binder, coerce};
 use crate::xml::format::Layout;
@@ -40,9 +40,9 @@ impl Options {
         if read.root.as_deref() == Some("") { Err(error(6861, &[], span)) } else { Ok(read) }
     }
 
-    fn wrapping(&self) -> String {
+    fn wrapping(&self, declared: &str) -> String {
         match &self.root {
-            Some(root) => format!("<{root}>\u{1f}</{root}>"),
+            Some(root) => format!("<{root}{declared}>\u{1f}</{root}>"),
             None => "\u{1f}".to_owned(),
         }
     }
@@ -70,26 +70,73 @@ impl Binder<'_> {
             "PATH" => Layout::path(name.unwrap_or("row"), &names, options.nil)?,
             "RAW" => Layout::flat(name.unwrap_or("row"), &names, options.elements, options.nil)?,
             "AUTO" if has_one_table(query) => Layout::flat(&table_name(query), &names, options.elements, options.nil)?,
-            "AUTO" => return Err(not_built("FOR XML AUTO over several tables", query.span)),
+            "AUTO" if !has_tables(query) => return Err(error(6800, &[], query.span)),
+            "AUTO" => return self.bind_nested_xml(query, bound, &options, usage),
             _ => return Err(not_built(&format!("FOR XML {mode}"), query.span)),
         };
+        let declared: String = self.xml_namespaces.iter().map(|(prefix, uri)| declaration(prefix, uri)).collect();
+        let wrapping = options.wrapping(&declared);
+        let layout = if options.root.is_some() { layout } else { layout.declaring(declared) };
         let mut values = vec![text(layout.encode())];
         for output in &bound.outputs {
             values.push(self.column_expr(output.column));
         }
         // Items of data() stay apart from row to row too.
         let separator = if name == Some("") && names.iter().all(|name| name == "data()") { " " } else { "" };
-        let (rel, column) = self.join_rows(bound.rel, call("FOR XML ROW", values), separator, options.wrapping());
+        let column = self.join_rows(bound.rel, call("FOR XML ROW", values), Joining::Flat(separator), wrapping);
+        Ok(self.result_of_xml(column, &options, usage))
+    }
+
+    /// AUTO over several tables.
+    fn bind_nested_xml(
+        &mut self,
+        query: &ast::Query,
+        bound: BoundQuery,
+        options: &Options,
+        usage: QueryUse,
+    ) -> Result<BoundQuery, SqlError> {
+        let levels = auto_nesting::levels(query, &bound.outputs);
+        if levels.is_empty() {
+            return Err(not_built("FOR XML AUTO without a column of a table", query.span));
+        }
+        let mut declared: String = self.xml_namespaces.iter().map(|(prefix, uri)| declaration(prefix, uri)).collect();
+        let wrapping = options.wrapping(&declared);
+        if options.root.is_some() {
+            declared.clear();
+        }
+        let (mut rows, mut elements) = (Vec::with_capacity(levels.len()), Vec::with_capacity(levels.len()));
+        for (depth, level) in levels.iter().enumerate() {
+            let names: Vec<String> = level.columns.iter().map(|at| bound.outputs[*at].name.clone()).collect();
+            let layout = Layout::flat(&level.name, &names, options.elements, options.nil && depth == 0)?;
+            let layout = if depth == 0 { layout.declaring(declared.clone()) } else { layout };
+            elements.push(layout.element().to_owned());
+            let mut values = vec![text(layout.encode())];
+            values.extend(level.columns.iter().map(|at| self.column_expr(bound.outputs[*at].column)));
+            rows.push(call("FOR XML ROW", values));
+        }
+        let column = self.join_rows(bound.rel, auto_nesting::row_of(rows), Joining::Nested("FOR XML NEST", elements), wrapping);
+        Ok(self.result_of_xml(column, options, usage))
+    }
+
+    fn result_of_xml(&mut self, (rel, column): (Rel, ColumnRef), options: &Options, usage: QueryUse) -> BoundQuery {
         if options.typed {
             let xml = self.columns.add("", SqlType::Xml, true);
             let value = coerce::cast(self.column_expr(column), SqlType::Xml);
-            return Ok(one_column((Rel::Project { input: Box::new(rel), exprs: vec![(xml, value)] }, xml)));
+            return one_column((Rel::Project { input: Box::new(rel), exprs: vec![(xml, value)] }, xml));
         }
-        Ok(match usage {
+        match usage {
             QueryUse::Statement => self.in_pieces((rel, column), RESULT_NAME),
             _ => one_column((rel, column)),
-        })
+        }
     }
+}
+
+/// A namespace as an attribute; the default one has no prefix.
+fn declaration(prefix: &str, uri: &str) -> String {
+    let mut out = if prefix.is_empty() { " xmlns=\"".to_owned() } else { format!(" xmlns:{prefix}=\"") };
+    thawdb_types::xml::escape_attribute_into(&mut out, uri);
+    out.push('"');
+    out
 }
 
 /// The name that AUTO gives its elements: the table's alias or name.
@@ -104,7 +151,11 @@ fn table_name(query: &ast::Query) -> String {
 
 fn shown_name(table: &TableRef) -> String {
     match &table.kind {
-        TableRefKind::Table(named) => named.alias.as_ref().map_or(&named.name.name.text, |alias| &alias.text).clone(),
+        TableRefKind::Table(named) => match (&named.alias, &named.name.schema) {
+            (Some(alias), _) => alias.text.clone(),
+            (None, Some(schema)) => format!("{}.{}", schema.text, named.name.name.text),
+            (None, None) => named.name.name.text.clone(),
+        },
         TableRefKind::Derived { alias: Some(alias), .. } | TableRefKind::Values { alias: Some(alias), .. } => alias.name.text.clone(),
         TableRefKind::Function { alias: Some(alias), .. } => alias.name.text.clone(),
         _ => String::new(),

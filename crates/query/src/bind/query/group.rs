@@ -134,6 +134,9 @@ impl Binder<'_> {
     /// GROUPING and GROUPING_ID as positions of keys; 8161 for what is no key.
     fn asked_groupings(&mut self, grouping: &Grouping, span: Span) -> Result<Vec<(ColumnRef, Vec<usize>)>, SqlError> {
         let asked = std::mem::take(&mut self.level().groupings);
+        if !asked.is_empty() && grouping.keys.is_empty() {
+            return Err(error(4164, &[], span));
+        }
         let mut positions = Vec::with_capacity(asked.len());
         for (column, exprs) in asked {
             let mut keys = Vec::with_capacity(exprs.len());

@@ -1,5 +1,6 @@
 //! Queries: WITH, the body, ORDER BY and what surrounds it.
 
+pub(crate) mod auto_nesting;
 mod for_json;
 mod for_xml;
 mod group;
@@ -39,6 +40,8 @@ pub struct OutputName {
     pub name: String,
     /// The column.
     pub column: ColumnRef,
+    /// Name of the table of FROM that it is a column of.
+    pub table: Option<String>,
 }
 
 /// A bound query.

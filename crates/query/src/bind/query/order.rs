@@ -67,7 +67,8 @@ impl Binder<'_> {
         if let Some(name) = bare_name(&item.expr) {
             let mut named = items.iter().enumerate().filter(|(_, i)| same_name(&i.name, &name.text));
             if let Some((first, found)) = named.next() {
-                if named.any(|(_, other)| !other.expr.same(&found.expr)) {
+                let _ = found;
+                if named.next().is_some() {
                     return Err(error(209, &[&name.text], name.span));
                 }
                 return Ok(OrderKey::Output(first));

@@ -19,6 +19,8 @@ pub(super) struct Item {
     pub expr: BoundExpr,
     pub name: String,
     pub span: Span,
+    /// Name of the table of FROM that it is a column of.
+    pub table: Option<String>,
 }
 
 /// The operator inside `+=` and its kin.
@@ -52,7 +54,7 @@ impl Binder<'_> {
         }
         self.level().named_windows.clone_from(&select.windows);
         let grouping = select.group_by.as_ref().map(|g| self.bind_group_by(g, select.span)).transpose()?;
-        let (mut items, mut assignments) = self.within(Clause::Select, |b| b.bind_items(&select.items))?;
+        let (mut items, mut assignments) = self.within(Clause::Select, |b| b.bind_items(&select.items, select.into.is_some()))?;
         if !assignments.is_empty() && !items.is_empty() {
             return Err(error(141, &[], select.span));
         }
@@ -67,22 +69,27 @@ impl Binder<'_> {
         }
         rel = rel.filter(having);
         rel = self.plan_windows(rel);
+        rel = self.plan_next_values(rel);
         if !assignments.is_empty() {
             return self.finish_assignments(rel, assignments, order, select, tail);
         }
         self.finish_select(rel, items, order, select, tail)
     }
 
-    fn bind_items(&mut self, items: &[SelectItem]) -> Result<(Vec<Item>, Vec<(usize, BoundExpr)>), SqlError> {
+    fn bind_items(&mut self, items: &[SelectItem], makes_table: bool) -> Result<(Vec<Item>, Vec<(usize, BoundExpr)>), SqlError> {
         let mut bound = Vec::with_capacity(items.len());
         let mut assignments = Vec::new();
         for item in items {
             match item {
                 SelectItem::Wildcard { table, span } => self.bind_wildcard(table.as_ref(), *span, &mut bound)?,
                 SelectItem::Expr { expr, alias } => {
-                    let value = self.bind_expr(expr)?;
+                    let value = match identity_call(expr).filter(|_| makes_table) {
+                        Some(call) => self.bind_identity(call, bound.len(), expr.span)?,
+                        None => self.bind_expr(expr)?,
+                    };
                     let name = alias.as_ref().map_or_else(|| self.natural_name(expr, &value), |a| a.text.clone());
-                    bound.push(Item { expr: value, name, span: expr.span });
+                    let table = value.as_column().and_then(|column| self.table_of(column));
+                    bound.push(Item { expr: value, name, span: expr.span, table });
                 }
                 SelectItem::Assign { variable, op, value } => {
                     let (index, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
@@ -111,6 +118,12 @@ impl Binder<'_> {
         }
     }
 
+    /// The table of this level's FROM that has a column.
+    fn table_of(&self, column: ColumnRef) -> Option<String> {
+        let tables = &self.levels.last()?.tables;
+        tables.iter().find(|t| t.columns.iter().any(|c| c.column == column)).map(|t| t.name.clone())
+    }
+
     fn column_name(&self, column: ColumnRef) -> Option<String> {
         self.levels.iter().rev().flat_map(|l| &l.tables).flat_map(|t| &t.columns).find(|c| c.column == column).map(|c| c.name.clone())
     }
@@ -125,9 +138,9 @@ impl Binder<'_> {
             let name = table.map(crate::bind::scope::shown_object).unwrap_or_default();
             return Err(error(107, &[&name], span));
         }
-        for column in wanted.iter().flat_map(|t| &t.columns) {
+        for (table, column) in wanted.iter().flat_map(|t| t.columns.iter().map(move |column| (&t.name, column))) {
             self.use_column(column.column);
-            items.push(Item { expr: self.column_expr(column.column), name: column.name.clone(), span });
+            items.push(Item { expr: self.column_expr(column.column), name: column.name.clone(), span, table: Some(table.clone()) });
         }
         Ok(())
     }
@@ -175,6 +188,53 @@ impl Binder<'_> {
         rel
     }
 
+    /// Values of sequences, computed once a row, below the select list.
+    fn plan_next_values(&mut self, rel: Rel) -> Rel {
+        let asked = std::mem::take(&mut self.level().next_values);
+        if asked.is_empty() {
+            return rel;
+        }
+        let mut exprs: Vec<(ColumnRef, BoundExpr)> = rel.columns().into_iter().map(|c| (c, self.column_expr(c))).collect();
+        exprs.extend(asked);
+        Rel::Project { input: Box::new(rel), exprs }
+    }
+
+    /// IDENTITY(type, seed, increment) of SELECT INTO: the rows numbered, and a column of the new table that goes on from there.
+    fn bind_identity(&mut self, call: &ast::FunctionCall, item: usize, span: Span) -> Result<BoundExpr, SqlError> {
+        let (name, parameters) = match call.arguments.first().map(|a| &a.kind) {
+            Some(ExprKind::Column(name)) => (name.column.text.clone(), Vec::new()),
+            Some(ExprKind::Function(inner)) => (inner.name.name.text.clone(), inner.arguments.clone()),
+            _ => return Err(error(102, &[&"IDENTITY"], span)),
+        };
+        let number = |expr: &ast::Expr| match &expr.kind {
+            ExprKind::Literal(ast::Literal::Integer(n)) => Some(i64::from(*n)),
+            ExprKind::Unary { op: ast::UnaryOp::Minus, operand } => match &operand.kind {
+                ExprKind::Literal(ast::Literal::Integer(n)) => Some(-i64::from(*n)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let parameters: Vec<_> = parameters.iter().filter_map(number).map(thawdb_types::TypeArgument::Number).collect();
+        let sql_type = thawdb_types::SqlType::from_name(&name, &parameters, thawdb_types::TypeUse::Cast, thawdb_types::Collation::DEFAULT)?;
+        if !(sql_type.is_integer() || matches!(sql_type, thawdb_types::SqlType::Decimal { scale: 0, .. })) {
+            return Err(error(2749, &[&""], span));
+        }
+        if self.identity_item.is_some() {
+            return Err(error(2744, &[&""], span));
+        }
+        let argument = |at: usize| call.arguments.get(at).map_or(Ok(1), |e| number(e).ok_or_else(|| error(102, &[&"IDENTITY"], span)));
+        let (seed, increment) = (argument(1)?, argument(2)?);
+        self.identity_item = Some((item, thawdb_catalog::IdentityDef { seed, increment }));
+        let big = thawdb_types::SqlType::BigInt;
+        let number = self.columns.add("", big, false);
+        let function = crate::algebra::BoundWindow::RowNumber;
+        self.level().windows.push(PendingWindow { column: number, function, partition: Vec::new(), order: Vec::new() });
+        let constant = |n: i64| BoundExpr::literal(thawdb_types::Scalar::BigInt(n), big);
+        let scaled = binary(BinaryOp::Multiply, self.column_expr(number), constant(increment), span)?;
+        let value = binary(BinaryOp::Add, scaled, constant(seed - increment), span)?;
+        coerce::convert(value, sql_type, span)
+    }
+
     /// A column for a value of the query's own: a column of an enclosing query is not produced here, only read.
     fn column_for(&mut self, produced: &[ColumnRef], name: &str, expr: &BoundExpr) -> ColumnRef {
         match expr.as_column() {
@@ -202,7 +262,7 @@ impl Binder<'_> {
             if !exprs.iter().any(|(c, _)| *c == column) {
                 exprs.push((column, item.expr));
             }
-            outputs.push(OutputName { name: item.name, column });
+            outputs.push(OutputName { name: item.name, column, table: item.table });
         }
         let mut keys = Vec::with_capacity(order.len());
         for (key, descending) in order {
@@ -257,6 +317,14 @@ impl Binder<'_> {
         }
         rel = self.limit(rel, select.top.as_ref(), tail.offset, keys)?;
         Ok(BoundQuery { rel, outputs: Vec::new(), assignments })
+    }
+}
+
+/// The call, if the item is IDENTITY(...).
+fn identity_call(expr: &ast::Expr) -> Option<&ast::FunctionCall> {
+    match &expr.kind {
+        ExprKind::Function(call) if call.name.is_simple() && call.name.name.is("IDENTITY") => Some(call),
+        _ => None,
     }
 }
 

@@ -35,7 +35,7 @@ impl Binder<'_> {
             SetOp::Except | SetOp::Intersect => self.set_difference(inputs, op == SetOp::Intersect),
         };
         let rel = if op == SetOp::Union { Rel::Distinct { input: Box::new(rel) } } else { rel };
-        let outputs = rel.columns().into_iter().zip(names).map(|(column, name)| OutputName { name, column }).collect();
+        let outputs = rel.columns().into_iter().zip(names).map(|(column, name)| OutputName { name, column, table: None }).collect();
         Ok(BoundQuery { rel, outputs, assignments: Vec::new() })
     }
 

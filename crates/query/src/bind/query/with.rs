@@ -7,17 +7,18 @@
 
 use super::{BoundQuery, OutputName, QueryUse, Tail};
 use crate::algebra::{BoundExpr, BoundExprKind, Rel};
-use crate::bind::error::{error, not_built};
+use crate::bind::error::error;
 use crate::bind::scope::same_name;
 use crate::bind::{Binder, CteInReach};
+use crate::phys::JoinKind;
 use std::sync::Arc;
 use thawdb_tsql::ast::{self, QueryBody, SetOp, TableRef, TableRefKind};
 use thawdb_types::{SqlError, SqlType};
 
 impl Binder<'_> {
     pub(crate) fn push_ctes(&mut self, with: &ast::With) -> Result<(), SqlError> {
-        if !with.xml_namespaces.is_empty() {
-            return Err(not_built("WITH XMLNAMESPACES", with.span));
+        for (uri, prefix) in &with.xml_namespaces {
+            self.xml_namespaces.push((prefix.as_ref().map_or_else(String::new, |prefix| prefix.text.clone()), uri.clone()));
         }
         for (index, cte) in with.ctes.iter().enumerate() {
             if with.ctes[..index].iter().any(|other| same_name(&other.name.text, &cte.name.text)) {
@@ -59,8 +60,10 @@ impl Binder<'_> {
     }
 
     fn work_table_reference(&mut self, work_table: u32, shape: &[(String, SqlType)]) -> BoundQuery {
-        let outputs: Vec<OutputName> =
-            shape.iter().map(|(name, t)| OutputName { name: name.clone(), column: self.columns.add(name, *t, true) }).collect();
+        let outputs: Vec<OutputName> = shape
+            .iter()
+            .map(|(name, t)| OutputName { name: name.clone(), column: self.columns.add(name, *t, true), table: None })
+            .collect();
         let columns = outputs.iter().map(|o| o.column).collect();
         BoundQuery { rel: Rel::WorkTable { work_table, columns }, outputs, assignments: Vec::new() }
     }
@@ -86,6 +89,9 @@ impl Binder<'_> {
         let member = if let [one] = members { self.bind_body(one, tail) } else { self.bind_set(SetOp::UnionAll, members, *span) };
         self.ctes[index].recursion = None;
         let member = member?;
+        if let Some(number) = refused_in_recursion(&member.rel, work_table) {
+            return Err(error(number, &[name], *span));
+        }
         if member.outputs.len() != shape.len() {
             return Err(error(205, &[], *span));
         }
@@ -96,7 +102,7 @@ impl Binder<'_> {
             }
         }
         let outputs: Vec<OutputName> =
-            shape.iter().map(|(n, t)| OutputName { name: n.clone(), column: self.columns.add(n, *t, true) }).collect();
+            shape.iter().map(|(n, t)| OutputName { name: n.clone(), column: self.columns.add(n, *t, true), table: None }).collect();
         let pick = |q: BoundQuery| Box::new((q.rel, q.outputs.iter().map(|o| o.column).collect::<Vec<_>>()));
         let rel = Rel::Recursive {
             anchor: pick(anchor),
@@ -107,6 +113,32 @@ impl Binder<'_> {
         };
         Ok(BoundQuery { rel, outputs, assignments: Vec::new() })
     }
+}
+
+/// What a recursive member may not do with the rows before: 460 DISTINCT, 461 TOP, 462 outer joins, 467 aggregates, 253 two
+/// references.
+fn refused_in_recursion(rel: &Rel, work_table: u32) -> Option<i32> {
+    let references = references(rel, work_table);
+    if references == 0 {
+        return None;
+    }
+    let own = match rel {
+        Rel::Distinct { .. } => Some(460),
+        Rel::Limit { .. } => Some(461),
+        Rel::Join { kind: JoinKind::LeftOuter | JoinKind::RightOuter | JoinKind::FullOuter, .. } => Some(462),
+        Rel::Apply { kind: JoinKind::LeftOuter, .. } => Some(462),
+        Rel::Aggregate { .. } => Some(467),
+        Rel::UnionAll { .. } | Rel::WorkTable { .. } => None,
+        _ if references > 1 => Some(253),
+        _ => None,
+    };
+    own.or_else(|| rel.inputs().into_iter().find_map(|input| refused_in_recursion(input, work_table)))
+}
+
+/// How often the rows before are read.
+fn references(rel: &Rel, work_table: u32) -> usize {
+    let own = matches!(rel, Rel::WorkTable { work_table: named, .. } if *named == work_table);
+    usize::from(own) + rel.inputs().into_iter().map(|input| references(input, work_table)).sum::<usize>()
 }
 
 /// Gives a derived table's columns the names of its column list; 8155, 8156, 8158, 8159 for lists that do not do.

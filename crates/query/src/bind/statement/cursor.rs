@@ -63,7 +63,7 @@ impl Binder<'_> {
             own.locking.target = get.locking.target;
         }
         let hide = |outputs: &mut Vec<OutputName>, column| {
-            outputs.push(OutputName { name: String::new(), column });
+            outputs.push(OutputName { name: String::new(), column, table: None });
             outputs.len() - 1
         };
         let locator = hide(outputs, locator);

@@ -50,7 +50,7 @@ impl Binder<'_> {
         let targets = self.insert_targets(&table, insert, span)?;
         self.need_change(AccessAction::Insert, &table, if insert.columns.is_empty() { &[] } else { &targets });
         let (input, columns) = match &insert.source {
-            InsertSource::Values(rows) => self.insert_values(&table, &targets, rows, span)?,
+            InsertSource::Values(rows) => self.insert_values(&table, &targets, rows, insert.columns.is_empty(), span)?,
             InsertSource::DefaultValues => (Rel::OneRow, Vec::new()),
             InsertSource::Query(query) => self.insert_query(&table, &targets, query, insert.columns.is_empty())?,
             InsertSource::Execute(_) | InsertSource::ExecuteString(_) => return Err(not_built("INSERT ... EXEC", span)),
@@ -125,13 +125,14 @@ impl Binder<'_> {
         table: &TableDef,
         targets: &[usize],
         rows: &[Vec<ast::Expr>],
+        no_list: bool,
         span: Span,
     ) -> Result<(Rel, Vec<ColumnRef>), SqlError> {
         let width = rows.first().map_or(0, Vec::len);
         if rows.iter().any(|r| r.len() != width) {
             return Err(error(10709, &[], span));
         }
-        self.check_width(table, targets, width, (109, 110), span)?;
+        self.check_width(table, targets, width, if no_list { (213, 213) } else { (109, 110) }, span)?;
         let mut columns = Vec::with_capacity(width);
         let mut by_column = Vec::with_capacity(width);
         for (at, index) in targets.iter().enumerate() {
@@ -228,13 +229,10 @@ impl Binder<'_> {
         if width == targets.len() {
             return Ok(());
         }
-        let without_list = targets.len() == table.columns.iter().filter(|c| is_given(c)).count();
+        let without_list = numbers.0 == 213 && targets.len() == table.columns.iter().filter(|c| is_given(c)).count();
         let identity = table.columns.iter().any(|c| c.identity.is_some());
         if without_list && identity && width == targets.len() + 1 {
             return Err(error(8101, &[&table.name], span));
-        }
-        if without_list && targets.len() == table.columns.iter().filter(|c| is_given(c)).count() && numbers.0 == 109 {
-            return Err(error(213, &[], span));
         }
         Err(error(if width < targets.len() { numbers.0 } else { numbers.1 }, &[], span))
     }

@@ -59,12 +59,14 @@ impl Binder<'_> {
             }
             let info = self.columns.info(output.column);
             // IDENTITY is inherited from one plain table only: a join, union or aggregate loses it.
-            let identity = (info.identity && is_single_table(rel)).then_some(IdentityDef { seed: 1, increment: 1 });
+            let inherited = (info.identity && is_single_table(rel)).then_some(IdentityDef { seed: 1, increment: 1 });
+            let made = self.identity_item.filter(|(item, _)| *item == index).map(|(_, identity)| identity);
+            let identity = made.or(inherited);
             columns.push(ColumnDef {
                 id: ColumnId(i32::try_from(index + 1).expect("a table has at most 1024 columns")),
                 name: output.name.clone(),
                 sql_type: info.sql_type,
-                nullable: info.nullable,
+                nullable: info.nullable && made.is_none(),
                 identity,
                 default: None,
                 default_name: None,

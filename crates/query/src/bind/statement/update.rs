@@ -129,7 +129,17 @@ impl Binder<'_> {
                         }
                     }
                 }
-                Assignment::Method { column, .. } => return Err(not_built("a mutator in SET", column.span)),
+                Assignment::Method { column, method, arguments } => {
+                    let index = set_column(column, target, &set)?;
+                    let value = match (method.is("modify"), arguments.as_slice()) {
+                        (true, [text]) => {
+                            let receiver = ast::Expr { kind: ExprKind::Column(column.clone()), span: column.span };
+                            self.bind_modify(&receiver, text)?
+                        }
+                        _ => self.mutated(&table.columns[index], columns[index], method, arguments)?,
+                    };
+                    set.columns.push((index, value));
+                }
             }
         }
         Ok(set)
@@ -152,6 +162,29 @@ impl Binder<'_> {
             bound = binary(op, self.column_expr(columns[index]), bound, value.span)?;
         }
         coerce::store(bound, column.sql_type, value.span)
+    }
+
+    /// `column.WRITE(value, offset, length)`: the column's new value.
+    fn mutated(
+        &mut self,
+        column: &thawdb_catalog::ColumnDef,
+        old: ColumnRef,
+        method: &ast::Ident,
+        arguments: &[ast::Expr],
+    ) -> Result<BoundExpr, SqlError> {
+        let (sql_type, span) = (column.sql_type, method.span);
+        if !(method.is("WRITE") && sql_type.max_length() == -1 && (sql_type.is_text() || sql_type.is_binary())) {
+            return Err(error(258, &[&sql_type.message_name()], span));
+        }
+        let [value, offset, length] = arguments else {
+            return Err(error(174, &[&method.text, &3], span));
+        };
+        let mut bound = vec![self.column_expr(old), coerce::convert(self.bind_expr(value)?, sql_type, value.span)?];
+        for number in [offset, length] {
+            bound.push(coerce::convert(self.bind_expr(number)?, thawdb_types::SqlType::BigInt, number.span)?);
+        }
+        let kind = BoundExprKind::Function { name: "WRITE", arguments: bound };
+        Ok(BoundExpr { kind, sql_type, nullable: true })
     }
 
     /// Computes new values below, so that joins may multiply rows and subqueries become joins without harm.

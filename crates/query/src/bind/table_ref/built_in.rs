@@ -51,7 +51,8 @@ impl Binder<'_> {
         let alias = need_alias(alias, span)?;
         let (values, _) = self.within(Clause::From, |b| b.bind_path(receiver, path, "nodes()"))?;
         let (rel, columns) = self.source_columns(Arc::new(Nodes::new()), values);
-        let mut outputs: Vec<OutputName> = columns.iter().map(|c| OutputName { name: c.name.clone(), column: c.column }).collect();
+        let mut outputs: Vec<OutputName> =
+            columns.iter().map(|c| OutputName { name: c.name.clone(), column: c.column, table: None }).collect();
         crate::bind::query::rename_outputs(&mut outputs, &alias.columns, &alias.name.text, span)?;
         Ok((rel, vec![derived_scope(&outputs, &alias.name.text)]))
     }

@@ -51,7 +51,7 @@ impl Binder<'_> {
             unified.push(values.into_iter());
         }
         let rows = (0..rows.len()).map(|_| unified.iter_mut().map(|c| c.next().expect("one value a row")).collect()).collect();
-        let outputs = ids.iter().map(|c| OutputName { name: String::new(), column: *c }).collect();
+        let outputs = ids.iter().map(|c| OutputName { name: String::new(), column: *c, table: None }).collect();
         Ok((Rel::Values { rows, columns: ids }, outputs))
     }
 
@@ -92,7 +92,8 @@ impl Binder<'_> {
             None => (self.find_table_function(name)?, bound),
         };
         let (rel, columns) = self.source_columns(source, bound);
-        let mut outputs: Vec<OutputName> = columns.iter().map(|c| OutputName { name: c.name.clone(), column: c.column }).collect();
+        let mut outputs: Vec<OutputName> =
+            columns.iter().map(|c| OutputName { name: c.name.clone(), column: c.column, table: None }).collect();
         if let Some(alias) = alias {
             crate::bind::query::rename_outputs(&mut outputs, &alias.columns, &alias.name.text, name.span)?;
         }
@@ -118,7 +119,7 @@ impl Binder<'_> {
             }
             UserFunctionKind::Rows(source) => {
                 let (rel, columns) = self.source_columns(source.clone(), values);
-                let outputs = columns.into_iter().map(|c| OutputName { name: c.name, column: c.column }).collect();
+                let outputs = columns.into_iter().map(|c| OutputName { name: c.name, column: c.column, table: None }).collect();
                 (rel, outputs)
             }
             UserFunctionKind::Inline(query) => {

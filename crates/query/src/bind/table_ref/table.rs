@@ -237,10 +237,42 @@ fn offered_ids(columns: &[ScopeColumn]) -> Vec<crate::algebra::ColumnRef> {
     columns.iter().map(|column| column.column).collect()
 }
 
+/// Whether a word in the place of a hint is one.
+pub(crate) fn is_table_hint(word: &str) -> bool {
+    const HINTS: &[&str] = &[
+        "FASTFIRSTROW",
+        "FORCESCAN",
+        "FORCESEEK",
+        "HOLDLOCK",
+        "IGNORE_CONSTRAINTS",
+        "IGNORE_TRIGGERS",
+        "KEEPDEFAULTS",
+        "KEEPIDENTITY",
+        "NOEXPAND",
+        "NOLOCK",
+        "NOWAIT",
+        "PAGLOCK",
+        "READCOMMITTED",
+        "READCOMMITTEDLOCK",
+        "READPAST",
+        "READUNCOMMITTED",
+        "REPEATABLEREAD",
+        "ROWLOCK",
+        "SERIALIZABLE",
+        "SNAPSHOT",
+        "TABLOCK",
+        "TABLOCKX",
+        "UPDLOCK",
+        "XLOCK",
+    ];
+    HINTS.iter().any(|hint| hint.eq_ignore_ascii_case(word))
+}
+
 /// Takes a hint into account. 1047 if it excludes another one.
 pub(crate) fn apply_hint(get: &mut Get, hint: &TableHint, span: ast::Span) -> Result<(), SqlError> {
     match hint {
         TableHint::Word(word) if word == "SNAPSHOT" => return Err(not_built("SNAPSHOT hint", span)),
+        TableHint::Word(word) if !is_table_hint(word) => return Err(error(321, &[word], span)),
         TableHint::Word(word) => {
             // Words that are not about locks change how rows are read ahead, never which rows there are.
             get.locking.add(word).map_err(|error| error.at_line(span.line))?;

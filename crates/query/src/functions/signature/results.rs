@@ -79,7 +79,8 @@ pub(super) fn replicate(arguments: &[BoundExpr]) -> SqlType {
 
 /// CONCAT and CONCAT_WS: the sum of lengths.
 pub(super) fn concat(arguments: &[BoundExpr]) -> SqlType {
-    let sum = arguments.iter().try_fold(0u32, |sum, a| length_of(a).map(|l| sum + l));
+    let own = |a: &BoundExpr| if a.is_null() { Some(0) } else { length_of(a) };
+    let sum = arguments.iter().try_fold(0u32, |sum, a| own(a).map(|l| sum + l));
     text_like(arguments, sum)
 }
 
@@ -106,10 +107,18 @@ pub(super) fn number_whole(arguments: &[BoundExpr]) -> SqlType {
     }
 }
 
-/// POWER, DEGREES, RADIANS: decimals widen to 38 digits.
+/// POWER: decimals widen to 38 digits.
 pub(super) fn number_power(arguments: &[BoundExpr]) -> SqlType {
     match number_same(arguments) {
         SqlType::Decimal { scale, numeric, .. } => SqlType::Decimal { precision: 38, scale, numeric },
+        other => other,
+    }
+}
+
+/// DEGREES, RADIANS: decimals get 18 digits behind the point at least.
+pub(super) fn angle(arguments: &[BoundExpr]) -> SqlType {
+    match number_same(arguments) {
+        SqlType::Decimal { scale, numeric, .. } => SqlType::Decimal { precision: 38, scale: scale.max(18), numeric },
         other => other,
     }
 }

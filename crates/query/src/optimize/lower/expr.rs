@@ -48,7 +48,11 @@ pub(super) fn lower_expr(low: &mut Lowerer<'_, '_>, expr: &BoundExpr, input: &[C
             }
             K::Case { branches: lowered, otherwise: otherwise.as_ref().map(|o| boxed(low, o, input)).transpose()? }
         }
-        B::Convert { operand, style, attempt } => K::Convert { operand: boxed(low, operand, input)?, style: *style, attempt: *attempt },
+        B::Convert { operand, style, attempt } => {
+            let reads_dates = *style == 0 && operand.sql_type.is_text() && expr.sql_type.is_date_time();
+            let style = if reads_dates { crate::eval::style_of_order(low.cx.compile.settings().date_order) } else { *style };
+            K::Convert { operand: boxed(low, operand, input)?, style, attempt: *attempt }
+        }
         // A collation is part of the type: the value is the same.
         B::Collate(operand) => {
             let mut inner = lower_expr(low, operand, input)?;
@@ -118,14 +122,23 @@ impl Lowerer<'_, '_> {
             BoundWindow::Rank => WindowFunction::Rank,
             BoundWindow::DenseRank => WindowFunction::DenseRank,
             BoundWindow::Ntile(groups) => WindowFunction::Ntile(self.expr(groups, input)?),
-            BoundWindow::Lag { value, offset, default, lead } => WindowFunction::Lag {
+            BoundWindow::PercentRank => WindowFunction::PercentRank,
+            BoundWindow::CumeDist => WindowFunction::CumeDist,
+            BoundWindow::Percentile { value, fraction, continuous } => WindowFunction::Percentile {
+                value: self.expr(value, input)?,
+                fraction: self.expr(fraction, input)?,
+                continuous: *continuous,
+            },
+            BoundWindow::Lag { value, offset, default, lead, ignore_nulls } => WindowFunction::Lag {
                 value: self.expr(value, input)?,
                 offset: self.expr(offset, input)?,
                 default: default.as_ref().map(|d| self.expr(d, input)).transpose()?,
                 lead: *lead,
+                ignore_nulls: *ignore_nulls,
             },
-            BoundWindow::FirstValue { value, last, frame } => {
-                WindowFunction::FirstValue { value: self.expr(value, input)?, last: *last, frame: *frame }
+            BoundWindow::FirstValue { value, last, frame, ignore_nulls } => {
+                let value = self.expr(value, input)?;
+                WindowFunction::FirstValue { value, last: *last, frame: *frame, ignore_nulls: *ignore_nulls }
             }
             BoundWindow::Aggregate { aggregate, frame } => {
                 WindowFunction::Aggregate { aggregate: self.lower_aggregate(aggregate, input)?, frame: *frame }

@@ -41,7 +41,7 @@ fn needs_later_rows(function: &BoundWindow) -> bool {
     match function {
         BoundWindow::RowNumber | BoundWindow::Rank | BoundWindow::DenseRank => false,
         BoundWindow::Lag { lead, .. } => *lead,
-        BoundWindow::Ntile(_) => true,
+        BoundWindow::Ntile(_) | BoundWindow::PercentRank | BoundWindow::CumeDist | BoundWindow::Percentile { .. } => true,
         BoundWindow::FirstValue { frame, .. } | BoundWindow::Aggregate { frame, .. } => !runs(frame),
     }
 }

@@ -3,11 +3,28 @@
 //! Types are d i (signed), u o x X (unsigned), s (text) and `%%`. 2787 for a specification that is none, 2786 for an
 //! argument of the wrong kind, 2748 for a type that cannot be given at all. The text is cut at 2,047 characters.
 
-use crate::messages::message;
+use super::call::Call;
+use thawdb_types::error::message;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 /// Characters of a message: the client sees 2,047 and an ellipsis.
 const TEXT_MAX: usize = 2_047;
+
+/// FORMATMESSAGE: of a text, or of a message's number, which gives NULL where there is no such message of the users'.
+pub(super) fn evaluate(call: &Call<'_>) -> Result<Scalar, SqlError> {
+    let Some(template) = call.text(0) else { return Ok(Scalar::Null) };
+    let arguments: Vec<_> =
+        call.values.iter().zip(call.arguments).skip(1).map(|(value, argument)| (value.clone(), argument.sql_type)).collect();
+    format_message(template, &arguments).map(Scalar::Text)
+}
+
+/// A value as messages show it.
+fn display(value: &Scalar, sql_type: &SqlType) -> String {
+    match thawdb_types::convert::convert(value, sql_type, &SqlType::nvarchar(4000), &Default::default()) {
+        Ok(Scalar::Text(text)) => text,
+        _ => String::new(),
+    }
+}
 
 struct Spec {
     left: bool,
@@ -42,7 +59,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// `template` with its place holders filled.
-pub(crate) fn format_message(template: &str, arguments: &[(Scalar, SqlType)]) -> Result<String, SqlError> {
+pub fn format_message(template: &str, arguments: &[(Scalar, SqlType)]) -> Result<String, SqlError> {
     for (at, (_, sql_type)) in arguments.iter().enumerate() {
         let allowed = sql_type.is_integer() || *sql_type == SqlType::Bit || sql_type.is_text() || sql_type.is_binary();
         if !allowed {
@@ -124,7 +141,7 @@ fn fill(spec: &Spec, arguments: &mut Arguments<'_>) -> Result<String, SqlError> 
         return Err(message(2786, &[&used]));
     }
     if spec.kind == 's' {
-        let text = crate::rows::display(value, sql_type);
+        let text = display(value, sql_type);
         let cut = spec.precision.map_or(text.clone(), |most| text.chars().take(most).collect());
         return Ok(pad(spec, cut));
     }
