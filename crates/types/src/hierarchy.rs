@@ -75,7 +75,7 @@ pub fn parse(text: &str) -> Result<Path, SqlError> {
         let digits = part.strip_prefix('-').unwrap_or(part);
         let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
         let value = part.parse::<i64>().ok().filter(|_| plain)?;
-        (PATTERNS[0].least..PATTERNS[PATTERNS.len() - 1].greatest).contains(&value).then_some(value)
+        is_label(&value).then_some(value)
     };
     let level = |part: &str| part.split('.').map(label).collect::<Option<Vec<_>>>();
     inside.split('/').map(level).collect::<Option<Vec<_>>>().map(Path).ok_or_else(wrong)
@@ -128,7 +128,8 @@ pub fn decode(bytes: &[u8]) -> Result<Path, SqlError> {
         at += pattern.form.len();
         let ends = bit(at).ok_or_else(wrong)?;
         at += 1;
-        level.push(if ends { stored } else { stored - 1 });
+        let label = if ends { stored } else { stored - 1 };
+        level.push(Some(label).filter(is_label).ok_or_else(wrong)?);
         if ends {
             levels.push(std::mem::take(&mut level));
         }
@@ -172,7 +173,7 @@ impl Path {
     /// A child between two others, either of which may be missing.
     ///
     /// # Errors
-    /// 6522 with 24006 or 24007 for what is no child, 24008 for two that are not in order.
+    /// 6522 with 24006 or 24007 for what is no child, 24008 for two that are not in order, 24009 at the ends of all labels.
     pub fn descendant(&self, first: Option<&Self>, second: Option<&Self>) -> Result<Self, SqlError> {
         let is_child = |child: &Self| child.level() == self.level() + 1 && child.is_descendant_of(self);
         let wrong = |number, which| {
@@ -201,10 +202,19 @@ impl Path {
                 return Err(refused(24008, text));
             }
         };
+        if !labels.iter().all(is_label) {
+            // Bytes from elsewhere may hold the least or greatest label there is.
+            return Err(refused(24009, "SqlHierarchyId.GetDescendant failed because there is no label left beside its children."));
+        }
         let mut path = self.clone();
         path.0.push(labels);
         Ok(path)
     }
+}
+
+/// Whether a label can be stored, also one that its level goes on behind.
+fn is_label(value: &i64) -> bool {
+    (PATTERNS[0].least..PATTERNS[PATTERNS.len() - 1].greatest).contains(value)
 }
 
 /// The level behind one: its first label and one more.
@@ -288,6 +298,16 @@ mod tests {
             assert_eq!(parse(text).expect_err(text).number, 6522, "{text}");
         }
         assert!(decode(&[0xFF]).is_err() && decode(&[0x40]).is_err());
+    }
+
+    #[test]
+    fn no_child_lies_beyond_the_last_label() {
+        let path = |text: &str| parse(text).expect("a path");
+        let ends = [path("/281479271683150/"), path("/-281479271682120/")];
+        assert_eq!(Path::default().descendant(Some(&ends[0]), None).expect_err("the last").number, 6522);
+        assert_eq!(Path::default().descendant(None, Some(&ends[1])).expect_err("the first").number, 6522);
+        let beyond = encode(&Path(vec![vec![281_479_271_683_151]]));
+        assert_eq!(decode(&beyond).expect_err("a label that nothing writes").number, 6522);
     }
 
     #[test]
