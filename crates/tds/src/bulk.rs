@@ -4,10 +4,10 @@
 //! next packet. Invariant K1: no more than one row and one packet wait ([`BulkDecoder::push`] is followed by draining).
 
 use crate::TdsVersion;
-use crate::buffer::{DecodeError, Reader};
+use crate::buffer::{DecodeError, Flaw, Reader};
 use crate::token::{ColMetadata, code};
 use crate::value;
-use thawdb_types::Scalar;
+use thawdb_types::{Scalar, SqlType};
 
 /// What comes next of a bulk load.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +16,8 @@ pub enum BulkItem {
     Columns(ColMetadata),
     /// A row.
     Row(Vec<Scalar>),
+    /// A row with a value that its type, this one, does not have. Nothing behind it is to be read.
+    NoValue(SqlType),
     /// The end.
     Done,
 }
@@ -55,11 +57,11 @@ impl BulkDecoder {
                 match &item {
                     BulkItem::Columns(columns) => self.columns = Some(columns.clone()),
                     BulkItem::Row(_) => {}
-                    BulkItem::Done => self.over = true,
+                    BulkItem::NoValue(_) | BulkItem::Done => self.over = true,
                 }
                 Ok(Some(item))
             }
-            Err(error) if error.incomplete => Ok(None),
+            Err(error) if error.is_incomplete() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -73,8 +75,15 @@ impl BulkDecoder {
         match (reader.u8("bulk token")?, &self.columns) {
             (code::COL_METADATA, None) => ColMetadata::decode(reader, self.version).map(BulkItem::Columns),
             (code::ROW, Some(columns)) => {
-                let row = columns.columns.iter().map(|column| value::decode_parameter(&column.info, reader));
-                row.collect::<Result<_, _>>().map(BulkItem::Row)
+                let mut row = Vec::with_capacity(columns.columns.len());
+                for column in &columns.columns {
+                    // Unlike parameters, text, ntext and image have their pointers here.
+                    match value::decode(&column.info, reader) {
+                        Err(error) if error.flaw == Flaw::Value => return Ok(BulkItem::NoValue(column.info.sql_type)),
+                        value => row.push(value?),
+                    }
+                }
+                Ok(BulkItem::Row(row))
             }
             (code::DONE, Some(_)) => Ok(BulkItem::Done),
             _ => Err(reader.malformed("bulk token")),
@@ -87,7 +96,7 @@ mod tests {
     use super::*;
     use crate::token::{ColumnMeta, Done};
     use crate::type_info::TypeInfo;
-    use thawdb_types::{Collation, MaxLength, SqlType};
+    use thawdb_types::{Collation, MaxLength};
 
     #[test]
     fn rows_come_out_whatever_the_cut() {

@@ -53,11 +53,11 @@ impl ColMetadata {
             out.put_u16(UPDATABLE_UNKNOWN | bit(column.nullable, NULLABLE) | bit(column.identity, IDENTITY));
             column.info.encode(out);
             if column.info.has_table_name() {
+                // One part at least, even if nothing is told: mssql-jdbc takes none for a broken stream.
                 if version.since_7_2() {
-                    out.put_u8(0);
-                } else {
-                    out.put_us_varchar("");
+                    out.put_u8(1);
                 }
+                out.put_us_varchar("");
             }
             out.put_b_varchar(&column.name);
         }
