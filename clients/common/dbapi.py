@@ -403,8 +403,8 @@ class Checks:
             self.driver_metadata(connection)
 
 
-def odbc_metadata(cursor):
-    """The calls of ODBC's catalogue, as pyodbc and mssql-python name them."""
+def odbc_metadata(cursor, referring="foreignTable"):
+    """The calls of ODBC's catalogue, as pyodbc and mssql-python name them; `referring` is what names a key's own table."""
 
     def named(found, *columns):
         names = [column[0].lower() for column in found.description]
@@ -413,7 +413,7 @@ def odbc_metadata(cursor):
     expect(named(cursor.tables(table="books"), "table_schem", "table_name", "table_type"), [("dbo", "books", "TABLE")], "tables")
     expect(named(cursor.columns(table="books"), "column_name", "type_name"), [("author", "int"), ("number", "smallint"), ("title", "varchar"), ("price", "decimal")], "columns")
     expect(named(cursor.primaryKeys("books"), "column_name", "pk_name"), [("author", "PK_books"), ("number", "PK_books")], "primaryKeys")
-    expect(named(cursor.foreignKeys(foreignTable="books"), "pktable_name", "fkcolumn_name", "fk_name"), [("authors", "author", "FK_books_author")], "foreignKeys")
+    expect(named(cursor.foreignKeys(**{referring: "books"}), "pktable_name", "fkcolumn_name", "fk_name"), [("authors", "author", "FK_books_author")], "foreignKeys")
     found = named(cursor.statistics("books"), "index_name", "column_name")
     expect({("PK_books", "author"), ("IX_books_title", "title")} <= set(found), True, f"statistics {found}")
     expect(("add_up;1",) in named(cursor.procedures(), "procedure_name"), True, "procedures")

@@ -42,7 +42,7 @@ class MssqlPython(Checks):
         )  # fmt: skip
 
     def driver_metadata(self, connection):
-        odbc_metadata(connection.cursor())
+        odbc_metadata(connection.cursor(), referring="table")
 
     def bulk(self, connection, rows):
         connection.cursor().bulkcopy("dbo.loaded", rows, batch_size=5000, table_lock=True)

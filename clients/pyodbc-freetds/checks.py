@@ -31,15 +31,8 @@ class PyodbcFreeTds(Checks):
         return {"number": int(number[1]) if number else None, "message": text}
 
     def skips(self, name, literal):
-        # The driver's own arithmetic of dates fails at the first year.
-        return name.startswith("date") and "0001-01-01" in literal
-
-    def bulk(self, connection, rows):
-        cursor = connection.cursor()
-        cursor.fast_executemany = True
-        cursor.executemany("INSERT dbo.loaded VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-
-    rows_bulk = 2_000
+        # The driver's own arithmetic of dates fails at the first year; pyodbc hands it times without their fractions.
+        return (name.startswith("date") and "0001-01-01" in literal) or (name.startswith("time(") and "." in literal)
 
     def cancel(self, connection, cursor):
         cursor.cancel()
@@ -52,6 +45,11 @@ class PyodbcFreeTds(Checks):
 
     def driver_metadata(self, connection):
         odbc_metadata(connection.cursor())
+
+    unread = {
+        "sql_variant": "the driver describes it as a type that pyodbc does not know",
+        "datetimeoffset(0)": "pyodbc has no such type", "datetimeoffset(6)": "pyodbc has no such type",
+    }  # fmt: skip
 
 
 run(PyodbcFreeTds)

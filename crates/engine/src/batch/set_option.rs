@@ -7,6 +7,7 @@ use crate::session::isolation::Isolation;
 use crate::session::options::Options;
 use std::sync::Arc;
 use thawdb_tsql::ast::{Expr, IsolationLevel, ObjectName, SetOption};
+use thawdb_types::convert::DateOrder;
 use thawdb_types::{Scalar, SqlType};
 
 impl Interpreter<'_, '_> {
@@ -169,10 +170,9 @@ impl Interpreter<'_, '_> {
 
     fn set_date_format(&mut self, value: &Expr) -> Result<(), Failure> {
         let text = self.text_value(value)?.unwrap_or_default();
-        if !text.eq_ignore_ascii_case("mdy") {
-            return Err(unsupported_option(format!("DATEFORMAT {text}")).into());
-        }
-        self.session.options.date_format = "mdy";
+        let order = DateOrder::by_name(&text).ok_or_else(|| message(2741, &[&text]))?;
+        self.session.options.date_order = order;
+        self.session.ticket.facts.lock().date_order = order;
         Ok(())
     }
 

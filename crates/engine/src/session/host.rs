@@ -34,6 +34,10 @@ impl SessionInfo for SessionState {
         self.options.date_first
     }
 
+    fn date_order(&self) -> thawdb_types::convert::DateOrder {
+        self.options.date_order
+    }
+
     fn random(&self, bytes: &mut [u8]) {
         self.engine.config.env.random.fill(bytes);
     }

@@ -17,29 +17,12 @@ const EXTENDED_PROPERTIES: &[Column] = &[
     null("value", SqlType::nvarchar(4000)),
 ];
 
-const REFERENTIAL_CONSTRAINTS: &[Column] = &[
-    null("CONSTRAINT_CATALOG", NAME),
-    null("CONSTRAINT_SCHEMA", NAME),
-    col("CONSTRAINT_NAME", NAME),
-    null("UNIQUE_CONSTRAINT_CATALOG", NAME),
-    null("UNIQUE_CONSTRAINT_SCHEMA", NAME),
-    null("UNIQUE_CONSTRAINT_NAME", NAME),
-    null("MATCH_OPTION", SqlType::varchar(7)),
-    null("UPDATE_RULE", SqlType::varchar(11)),
-    null("DELETE_RULE", SqlType::varchar(11)),
-];
-
 const fn sys(name: &'static str, columns: &'static [Column]) -> View {
     View { schema: "sys", name, columns, rows: nothing }
 }
 
-const fn standard(name: &'static str, columns: &'static [Column]) -> View {
-    View { schema: "INFORMATION_SCHEMA", name, columns, rows: nothing }
-}
-
 /// The views of this file.
-pub(crate) const VIEWS: &[View] =
-    &[sys("extended_properties", EXTENDED_PROPERTIES), standard("REFERENTIAL_CONSTRAINTS", REFERENTIAL_CONSTRAINTS)];
+pub(crate) const VIEWS: &[View] = &[sys("extended_properties", EXTENDED_PROPERTIES)];
 
 fn nothing(_: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     Ok(Rows::new())

@@ -29,6 +29,7 @@ pub(crate) mod resumable;
 pub(crate) mod scoped;
 pub(crate) mod server;
 pub(crate) mod sessions;
+pub(crate) mod standard_constraints;
 pub(crate) mod statistics;
 pub(crate) mod transactions;
 pub(crate) mod types;
@@ -83,7 +84,7 @@ impl std::fmt::Debug for View {
 
 /// All views, group by group.
 fn all() -> impl Iterator<Item = &'static View> {
-    let groups: [&'static [View]; 21] = [
+    let groups: [&'static [View]; 22] = [
         databases::VIEWS,
         objects::VIEWS,
         columns::VIEWS,
@@ -100,6 +101,7 @@ fn all() -> impl Iterator<Item = &'static View> {
         dynamic::VIEWS,
         log::VIEWS,
         information_schema::VIEWS,
+        standard_constraints::VIEWS,
         empty::VIEWS,
         resumable::VIEWS,
         plans::VIEWS,

@@ -51,6 +51,9 @@ impl SessionInfo for ParallelHost<'_> {
     fn date_first(&self) -> u8 {
         self.session.date_first()
     }
+    fn date_order(&self) -> thawdb_types::convert::DateOrder {
+        self.session.date_order()
+    }
     fn random(&self, bytes: &mut [u8]) {
         self.session.random(bytes);
     }
