@@ -10,11 +10,14 @@
 //! [`Grant`], and gives it back by dropping it. What nobody takes (caches, sessions, what the allocator keeps) is measured
 //! as the process's memory less all that is known, and is charged too, beyond [`GENERAL_BYTES_FREE`].
 //!
+//! Long-lived work takes the memory of its grants in pieces ([`MemoryAccount::take_piece`]). What it gives back stays mapped for
+//! the next for some seconds: the system zeroes memory before it hands it out, and a virtual machine may have to find it first.
+//!
 //! Invariants: 1. grants that were asked for with [`Grant::try_resize`] leave the pool its least ([`MemoryAccount::try_take`]).
 //! 2. the pool aims at what grants leave, and at no more than it was made with ([`MemoryAccount::settle`]). 3. What a clerk has
 //! is the sum of its grants ([`Grant`] alone changes it).
 //!
-//! Locks: `MEMORY_ACCOUNTS` (5) guards the list of accounts; `MEMORY_ACCOUNT` (1) while the pool is being made smaller or larger, which may write dirty pages; only tried, by
+//! Locks: `MEMORY_ACCOUNTS` (5) guards the list of accounts; `MEMORY_PIECES` (5) the pieces kept; `MEMORY_ACCOUNT` (1) while the pool is being made smaller or larger, which may write dirty pages; only tried, by
 //! threads that hold no latch. Failure: none; who gets no grant spills, or says 701.
 //!
 //! What it does not do: queue those who get nothing (RESOURCE_SEMAPHORE), or bound what is measured rather than granted.
@@ -22,10 +25,13 @@
 use observe::sync::{LockClass, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use thawdb_device::AlignedBuf;
+use thawdb_device::buffer::HUGE_BYTES;
 use thawdb_observe as observe;
 
 static MEMORY_ACCOUNT: LockClass = LockClass::new("MEMORY_ACCOUNT", 1);
 static ACCOUNTS_CLASS: LockClass = LockClass::new("MEMORY_ACCOUNTS", 5);
+static PIECES_CLASS: LockClass = LockClass::new("MEMORY_PIECES", 5);
 /// The accounts of this process, one an instance: what one of them knows of is not the rest of the process to another.
 static ACCOUNTS: Mutex<Vec<Weak<MemoryAccount>>> = Mutex::new(&ACCOUNTS_CLASS, Vec::new());
 
@@ -36,6 +42,20 @@ const POOL_LEAST_SHARE: u64 = 4;
 /// What the process may use beside pool and grants before that is charged: code, stacks, catalogs and caches of an instance
 /// at work, as seen with the benchmarks.
 const GENERAL_BYTES_FREE: u64 = 128 << 20;
+
+/// A piece of memory: some huge pages.
+pub const PIECE_BYTES: usize = 4 * HUGE_BYTES;
+/// Share of the whole that pieces may be kept of.
+const PIECES_SHARE: u64 = 8;
+/// Turns of the background after which pieces that nobody took are given to the system, one a turn.
+const PIECE_TURNS: u32 = 100;
+
+/// Pieces that nobody uses, and for how many turns none was taken or given back.
+#[derive(Default)]
+struct Pieces {
+    kept: Vec<AlignedBuf>,
+    turns: u32,
+}
 
 /// Who has memory: a row of sys.dm_os_memory_clerks each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +103,7 @@ pub struct MemoryAccount {
     peak: AtomicU64,
     pool: OnceLock<Weak<dyn Yielding>>,
     settling: Mutex<()>,
+    pieces: Mutex<Pieces>,
 }
 
 impl MemoryAccount {
@@ -94,6 +115,7 @@ impl MemoryAccount {
             peak: AtomicU64::new(0),
             pool: OnceLock::new(),
             settling: Mutex::new(&MEMORY_ACCOUNT, ()),
+            pieces: Mutex::new(&PIECES_CLASS, Pieces::default()),
         });
         let mut accounts = ACCOUNTS.lock();
         accounts.retain(|known| known.strong_count() > 0);
@@ -210,9 +232,49 @@ impl MemoryAccount {
         }
     }
 
+    /// [`PIECE_BYTES`] of memory, with whatever was in it, for someone who has a grant for them.
+    pub fn take_piece(&self) -> AlignedBuf {
+        let mut pieces = self.pieces.lock();
+        pieces.turns = 0;
+        pieces.kept.pop().unwrap_or_else(|| {
+            drop(pieces);
+            AlignedBuf::zeroed(PIECE_BYTES)
+        })
+    }
+
+    /// Takes a piece back.
+    pub fn keep_piece(&self, piece: AlignedBuf) {
+        assert!(piece.len() == PIECE_BYTES, "pieces have one size");
+        let mut pieces = self.pieces.lock();
+        pieces.turns = 0;
+        if ((pieces.kept.len() + 1) * PIECE_BYTES) as u64 <= self.bytes_max / PIECES_SHARE {
+            pieces.kept.push(piece);
+        }
+    }
+
+    /// Pieces that are kept for whoever needs one next.
+    pub fn pieces_kept(&self) -> usize {
+        self.pieces.lock().kept.len()
+    }
+
+    /// A turn of the background: gives the system a piece that nobody has taken for a while, or all when memory is short.
+    fn let_pieces_go(&self) {
+        let is_short = self.granted_bytes() > self.bytes_max / GRANTS_SHARE;
+        let mut pieces = self.pieces.lock();
+        pieces.turns += 1;
+        let gone = match () {
+            () if is_short => std::mem::take(&mut pieces.kept),
+            () if pieces.turns > PIECE_TURNS => Vec::from_iter(pieces.kept.pop()),
+            () => Vec::new(),
+        };
+        drop(pieces);
+        drop(gone);
+    }
+
     /// Notes the process's memory as the system sees it: what is not the pool's nor granted is charged to
     /// [`Clerk::General`].
     pub fn note_process(&self, process_bytes: u64) {
+        self.let_pieces_go();
         if process_bytes == 0 {
             return self.settle();
         }
@@ -294,6 +356,25 @@ mod tests {
         fn serve_with(&self, bytes: u64) {
             self.0.store(bytes, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn pieces_are_kept_for_a_while_and_not_while_memory_is_short() {
+        let account = MemoryAccount::new(32 * PIECE_BYTES as u64);
+        let pieces: Vec<AlignedBuf> = (0..6).map(|_| account.take_piece()).collect();
+        pieces.into_iter().for_each(|piece| account.keep_piece(piece));
+        assert_eq!(account.pieces_kept(), 4, "an eighth");
+        (0..PIECE_TURNS).for_each(|_| account.note_process(0));
+        let piece = account.take_piece();
+        account.keep_piece(piece);
+        (0..PIECE_TURNS).for_each(|_| account.note_process(0));
+        assert_eq!(account.pieces_kept(), 4, "one was of use meanwhile");
+        account.note_process(0);
+        assert_eq!(account.pieces_kept(), 3);
+        let mut grant = Grant::new(account.clone(), Clerk::Query);
+        assert!(grant.try_resize(9 * PIECE_BYTES as u64));
+        account.note_process(0);
+        assert_eq!(account.pieces_kept(), 0);
     }
 
     #[test]

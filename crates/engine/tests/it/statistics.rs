@@ -160,6 +160,47 @@ fn a_tables_new_statistics_make_its_plans_anew_and_no_others() {
     assert_eq!((runs(&mut a, of_t), runs(&mut a, of_other)), (vec!["9".into()], vec!["3".into()]));
 }
 
+/// Of what is stale, a statement makes anew what it uses.
+#[test]
+fn what_a_statement_does_not_use_stays_as_it_is() {
+    let (engine, _) = fresh_engine("statistics-unused");
+    let mut a = engine.internal_session();
+    shop(&mut a, 1000);
+    is_done(&mut a, "CREATE STATISTICS of_a ON t (a) CREATE STATISTICS of_b ON t (b)");
+    fill(&mut a, 1000, 1000);
+    assert_eq!(rows(&mut a, MADE), ["of_a | 1000", "of_b | 1000"]);
+    assert_eq!(rows(&mut a, "SELECT COUNT(*) AS n FROM t WHERE a = 3"), ["200"]);
+    assert_eq!(rows(&mut a, MADE), ["of_a | 2000", "of_b | 1000"]);
+    assert_eq!(rows(&mut a, "SELECT COUNT(*) AS n FROM t WHERE b = 'x'"), ["2000"]);
+    assert_eq!(rows(&mut a, MADE), ["of_a | 2000", "of_b | 2000"]);
+}
+
+/// While redo goes on a statement looks at no rows for its plan's sake, and the plan is made again when it is done.
+#[test]
+fn none_are_made_while_a_crash_is_redone() {
+    let (engine, folder) = fresh_engine("statistics-redo");
+    let mut a = engine.internal_session();
+    shop(&mut a, 1000);
+    drop(a);
+    let copy = crate::folders::folder("statistics-redo-copy");
+    std::fs::create_dir_all(&copy).expect("made");
+    for entry in std::fs::read_dir(&folder).expect("readable").flatten().filter(|e| e.path().is_file()) {
+        std::fs::copy(entry.path(), copy.join(entry.file_name())).expect("copied");
+    }
+    drop(engine);
+    let mut config = config(&copy);
+    config.env.background = thawdb_device::BackgroundWork::Stepped;
+    let engine = Engine::open(config).expect("opens what a kill left");
+    let mut a = engine.internal_session();
+    is_done(&mut a, "USE shop");
+    let counted = "SELECT COUNT(*) AS n FROM t WHERE a = 3";
+    assert_eq!(rows(&mut a, counted), ["100"]);
+    assert_eq!(rows(&mut a, MADE), [""; 0]);
+    while engine.background_turn() {}
+    assert_eq!(rows(&mut a, counted), ["100"]);
+    assert_eq!(rows(&mut a, MADE).len(), 1, "the plan made meanwhile was not kept");
+}
+
 #[test]
 fn who_may_not_read_a_column_learns_nothing_of_its_values() {
     let (engine, _) = fresh_engine("statistics-rights");

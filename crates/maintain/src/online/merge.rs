@@ -8,10 +8,9 @@
 //! changed since its chunk was scanned has its entry's end in the side tree.
 
 use super::runs::{Reader, of_runs};
-use super::{CHUNK_ROWS_MIN, CHUNKS_AT_ONCE, Chunk, Entries, OnlineBuild, chunks_at_once, read_back, round_rows};
+use super::{CHUNK_ROWS_MIN, Chunk, Entries, OnlineBuild, read_back};
 use crate::index_build::BuildError;
 use thawdb_device::BackgroundWork;
-use thawdb_storage::page_reads::{count_for_me, page_reads};
 use thawdb_storage::sort::{RunMerge, SortedRound};
 use thawdb_storage::{BulkAppend, Row, StorageError, Txn};
 
@@ -41,35 +40,6 @@ impl OnlineBuild {
         Ok(Chunk { entries, progress: self.ahead.clone() })
     }
 
-    /// A turn of two threads: one gathers the next round, the other lands the chunk before and appends this one.
-    pub(super) fn merge_by_two(&mut self) -> Result<(), BuildError> {
-        self.end_scan()?;
-        let chunk = self.read_runs()?;
-        let Entries::Merged(rows) = chunk.entries else {
-            self.land()?;
-            return self.send(chunk);
-        };
-        // A round is gathered ahead only once this one is used up: no more rows are under way than may be lost.
-        let mut merge = if rows == self.rounds.ready() { self.merge.take() } else { None };
-        let reads_back = self.reads_back();
-        let (own, gathered) = std::thread::scope(|scope| {
-            let helper = merge.as_mut().map(|merge| scope.spawn(move || (next_round(merge, reads_back), page_reads())));
-            let own = self.land().and_then(|()| self.send(chunk));
-            let gathered = helper.map(|helper| {
-                let (round, reads) = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                count_for_me(&reads);
-                round
-            });
-            (own, gathered.transpose())
-        });
-        // After an error in gathering there is no merge: the next one begins behind what is in the target.
-        if let Some(round) = gathered.map_err(of_runs)? {
-            self.add_round(round);
-            self.merge = merge;
-        }
-        own
-    }
-
     fn add_round(&mut self, round: Option<SortedRound>) {
         if let Some(round) = round {
             self.rows_read += round.len() as u64;
@@ -81,21 +51,51 @@ impl OnlineBuild {
         (!self.cache.has_all(self.ahead.run_count)).then(|| self.database.store().env().background)
     }
 
-    /// Gathers a round; none at the runs' end.
+    /// Gathers a round; none at the runs' end. A helper then begins with the next.
     fn gather(&mut self) -> Result<(), BuildError> {
-        let mut merge = match self.merge.take() {
-            Some(merge) => merge,
+        let Gathered { merge, round } = match self.gathering.take() {
+            Some(gathering) => gathering.wait(),
             None => {
-                let after = self.ahead.last_entry.as_deref();
-                let readers = self.cache.readers(&self.database, self.job.runs, self.ahead.run_count, after)?;
-                RunMerge::new(readers, after, round_rows(&self.options), self.ordered_bytes).map_err(of_runs)?
+                let merge = match self.merge.take() {
+                    Some(merge) => merge,
+                    None => self.begin_merge()?,
+                };
+                next_round(merge, self.reads_back())
             }
         };
         // An error leaves no merge: the next one begins behind what is in the target.
-        let round = next_round(&mut merge, self.reads_back()).map_err(of_runs)?;
+        let round = round.map_err(of_runs)?;
+        let mut merge = merge;
+        if let Some(over) = self.rounds.take_over() {
+            merge.take_back(over);
+        }
+        let goes_on = round.is_some();
         self.add_round(round);
-        self.merge = Some(merge);
+        match &self.helper {
+            Some(helper) if goes_on => {
+                let reads_back = self.reads_back();
+                self.gathering = Some(helper.begin(move || next_round(merge, reads_back)));
+            }
+            _ => self.merge = Some(merge),
+        }
         Ok(())
+    }
+
+    fn begin_merge(&mut self) -> Result<RunMerge<Reader>, BuildError> {
+        let after = self.ahead.last_entry.as_deref();
+        let readers = self.cache.readers(&self.database, self.job.runs, self.ahead.run_count, after)?;
+        RunMerge::new(readers, after, self.pace.round_rows, self.ordered_bytes).map_err(of_runs)
+    }
+
+    /// Takes over what a helper is gathering.
+    pub(super) fn end_gathering(&mut self) {
+        let Some(gathering) = self.gathering.take() else { return };
+        let Gathered { merge, round } = gathering.wait();
+        // After an error, as in `gather`: it comes again, if it is there to stay.
+        if let Ok(round) = round {
+            self.add_round(round);
+            self.merge = Some(merge);
+        }
     }
 
     /// Rows of the next chunk: as many as the bounds of chunks allow, and as many as the log has room for, going by what it
@@ -105,9 +105,7 @@ impl OnlineBuild {
         let free_bytes = self.free_log_bytes().saturating_sub(CHUNK_LOG_BYTES);
         let usable = if free_bytes < SMALL_LOG_BYTES { free_bytes / 2 } else { free_bytes / 4 * 3 };
         let rows = usable / self.row_log_bytes();
-        // Beside a round, two chunks are under way, or with two threads three: a quarter or a sixth of what may be lost.
-        let share = if chunks_at_once(&self.database, &self.options) > CHUNKS_AT_ONCE { (2, 3) } else { (3, 4) };
-        let most = (self.chunk_rows * share.0 / share.1).max(1);
+        let most = (self.pace.merge_rows * self.chunk_rows / self.pace.chunk_rows).max(1);
         usize::try_from(rows).unwrap_or(usize::MAX).max(self.chunk_rows_min()).min(most)
     }
 
@@ -128,6 +126,11 @@ impl OnlineBuild {
     /// Whether there may be room for a small chunk where there was none for a larger one.
     pub(super) fn may_fit(&self) -> bool {
         !self.ahead.merging || self.free_log_bytes() > CHUNK_LOG_BYTES + self.row_log_bytes() * self.chunk_rows_min() as u64
+    }
+
+    /// Whether the log has little room for a chunk and what comes after it.
+    pub(super) fn is_log_short(&self) -> bool {
+        self.free_log_bytes() < SMALL_LOG_BYTES + CHUNK_LOG_BYTES
     }
 
     /// Bytes that the log has room for now.
@@ -186,10 +189,16 @@ impl OnlineBuild {
     }
 }
 
+/// A merge and the round it gathered.
+pub(super) struct Gathered {
+    merge: RunMerge<Reader>,
+    /// None at the runs' end.
+    round: Result<Option<SortedRound>, StorageError>,
+}
+
 /// Gathers a round; `reads_back` tells how runs are read on, where there are any that are not in memory.
-fn next_round(merge: &mut RunMerge<Reader>, reads_back: Option<BackgroundWork>) -> Result<Option<SortedRound>, StorageError> {
-    if let Some(background) = reads_back {
-        read_back::refill(merge, background)?;
-    }
-    merge.next_round()
+fn next_round(mut merge: RunMerge<Reader>, reads_back: Option<BackgroundWork>) -> Gathered {
+    let read_on = reads_back.map_or(Ok(()), |background| read_back::refill(&mut merge, background));
+    let round = read_on.and_then(|()| merge.next_round());
+    Gathered { merge, round }
 }

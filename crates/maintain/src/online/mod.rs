@@ -17,22 +17,18 @@
 //! flush of the chunk after it: nobody waits for a disk that has something to do meanwhile.
 //!
 //! ```text
-//! step n     read chunk n │ land chunk n-1: hung, recorded, committed │ write chunk n to its tree, send it on its way
+//! step n     read chunk n │ land chunk n-2: hung, recorded, committed │ write chunk n to its tree, send it on its way
 //! ```
 //! With two threads ([`OnlineOptions::threads`]) the second makes and orders the entries of chunk n while the first lands chunk
-//! n-2, writes chunk n-1 and reads the rows of chunk n+1; or it gathers the next round while the first appends this one.
-//! Chunks come to their tree in the order in which they were read, so that the record is the same. A step ends when both have
-//! done their piece: nothing goes on between steps.
-//!
+//! n-3, writes chunk n-1 and reads the rows of chunk n+1; or it gathers the next round while the first appends this one.
+//! Chunks come to their tree in the order in which they were read, so that the record is the same.
 //!
 //! Why no snapshot is needed: writers that knew of the build leave the last word on every entry they touch in the side
 //! tree, and the target gets those words last. An entry that nobody touched since the build was announced reads the same
 //! at any moment. So each chunk scans what is committed as it goes.
 //!
-//! The merge gathers longer rounds than its chunks are: a round looks at every run, and there are thousands.
-//!
-//! Invariants: 1. at most [`OnlineOptions::redone_rows`] rows are done twice after a crash: a chunk that is being read, one
-//! on its way and one whose commit is not durable, each a third of it, or with two threads one more and a quarter (`begin` cuts off what unfinished chunks left). 2. Resuming
+//! Invariants: 1. at most [`OnlineOptions::redone_rows`] rows are done twice after a crash ([`pace`]; `begin` cuts off what
+//! unfinished chunks left). 2. Resuming
 //! costs one descent a run and the chunks' remains, whatever was done before; within one process, where the build was kept
 //! ([`OnlineBuild::rest`], [`OnlineBuild::go_on`]), not even that: entries that were gathered for a chunk that failed are
 //! appended from memory ([`rounds`]).
@@ -50,7 +46,9 @@
 //! SIGMOD 1992; Graefe, "Sorting and Indexing with Partitioned B-Trees", CIDR 2003, for runs as parts of one tree.
 
 mod catch_up;
+mod helper;
 mod merge;
+mod pace;
 mod read_back;
 mod rounds;
 mod runs;
@@ -62,9 +60,13 @@ mod tests;
 use crate::entries::EntryMaker;
 use crate::index_build::{BuildError, own_part};
 use crate::rows::RowBatch;
+use helper::{Helper, Pending};
+use merge::Gathered;
+use pace::{FLIGHTS_MAX, Pace};
 use rounds::Rounds;
 use runs::{Reader, RunCache};
-use scan::Filled;
+use scan::{Filled, RunMaker};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use thawdb_catalog::store::put_job;
@@ -77,10 +79,8 @@ use thawdb_storage::{BulkAppend, Database, Scan, StorageError, TreeId, Txn};
 use thawdb_types::SqlError;
 use thawdb_types::error::message;
 
-/// Rows that a failure may cost at most.
+/// Rows that a failure may cost if nothing else is said.
 pub const REDONE_ROWS: usize = 100_000;
-/// Chunks that are under way at once: with a second thread, one more.
-const CHUNKS_AT_ONCE: usize = 3;
 /// One thread reads the table and writes, the other makes and orders entries, or merges.
 pub const THREADS_MAX: usize = 2;
 /// A chunk of wide rows ends when it has so many bytes.
@@ -99,7 +99,7 @@ const MEMORY_BYTES: usize = 64 << 20;
 /// How a build goes about it.
 #[derive(Debug, Clone)]
 pub struct OnlineOptions {
-    /// Rows that a failure may cost, at most [`REDONE_ROWS`].
+    /// Rows that a failure may cost.
     pub redone_rows: usize,
     /// Whose waits the chunks' locks belong to.
     pub party: Option<Party>,
@@ -137,11 +137,13 @@ pub struct OnlineBuild {
     /// As it is recorded.
     job: IndexJob,
     options: OnlineOptions,
-    /// Rows of a chunk, and how many they may be.
+    pace: Pace,
+    /// Rows of a chunk: those of the pace, or fewer where the log is short.
     chunk_rows: usize,
-    chunk_rows_max: usize,
-    /// A second thread has it while it makes entries.
-    maker: Option<Box<EntryMaker>>,
+    /// The second thread, if there is one.
+    helper: Option<Helper>,
+    /// The helper has it while it makes entries.
+    maker: Option<Box<RunMaker>>,
     layout: TreeLayout,
     ordered_bytes: usize,
     /// How far has been read.
@@ -152,14 +154,18 @@ pub struct OnlineBuild {
     made: Option<Chunk>,
     /// To the tree of the phase, from chunk to chunk. It goes before the transactions.
     append: Option<BulkAppend>,
-    flight: Option<Flight>,
+    /// The oldest first.
+    flights: VecDeque<Flight>,
     batch: RowBatch,
     /// Memory of rows that were made into entries.
     spare_batch: Option<RowBatch>,
     /// The scan of the table between chunks.
     open_scan: Option<Scan>,
-    cache: RunCache,
     merge: Option<RunMerge<Reader>>,
+    /// The helper has the merge while it gathers.
+    gathering: Option<Pending<Gathered>>,
+    /// Behind those that read it: what nobody reads can be used again.
+    cache: RunCache,
     /// What it gathered.
     rounds: Rounds,
     /// Bytes of log and rows of the chunks appended so far.
@@ -216,8 +222,8 @@ impl OnlineBuild {
         shadow.indexes.push(job.index.clone());
         let index = shadow.indexes.len() - 1;
         cut_off_unfinished(database, job, &options)?;
-        let chunk_rows = chunk_rows(database, &options);
-        let maker = Box::new(EntryMaker::new(table, &shadow, index));
+        let (pace, helper) = ways(database, &options);
+        let maker = Box::new(RunMaker::new(database.store().env(), EntryMaker::new(table, &shadow, index)));
         Ok(Self {
             database: database.clone(),
             layout: TreeLayout::new(&shadow, index),
@@ -228,22 +234,24 @@ impl OnlineBuild {
             rows_tree: table.rows().tree,
             table: Arc::new(shadow),
             job: job.clone(),
-            chunk_rows,
-            chunk_rows_max: chunk_rows,
+            pace,
+            chunk_rows: pace.chunk_rows,
+            helper,
             cache: RunCache::new(options.memory_bytes_max, database.memory()),
             options,
             ahead: job.progress.clone(),
             append: None,
-            flight: None,
+            flights: VecDeque::new(),
             batch: RowBatch::default(),
             spare_batch: None,
             open_scan: None,
             merge: None,
+            gathering: None,
             rounds: Rounds::default(),
             logged: (0, 0),
             words_max: WORDS_MAX,
             has_landed: false,
-            tried_rows: chunk_rows,
+            tried_rows: pace.chunk_rows,
             rows_read: 0,
         })
     }
@@ -254,10 +262,10 @@ impl OnlineBuild {
     /// # Errors
     /// Storage's.
     pub fn go_on(&mut self, options: OnlineOptions) -> Result<(), BuildError> {
-        assert!(self.flight.is_none(), "a build rests with nothing on its way");
+        assert!(self.is_settled(), "a build rests with nothing on its way");
         cut_off_unfinished(&self.database, &self.job, &options)?;
-        self.chunk_rows_max = chunk_rows(&self.database, &options);
-        self.chunk_rows = self.chunk_rows_max;
+        (self.pace, self.helper) = ways(&self.database, &options);
+        self.chunk_rows = self.pace.chunk_rows;
         self.has_landed = false;
         self.options = options;
         Ok(())
@@ -265,7 +273,9 @@ impl OnlineBuild {
 
     /// Lets go of all that others would have to wait for or keep versions for, after [`Self::settle`]: what stays is memory.
     pub fn rest(&mut self) {
-        assert!(self.flight.is_none(), "a build is settled before it rests");
+        assert!(self.is_settled(), "a build is settled before it rests");
+        self.end_gathering();
+        self.helper = None;
         self.append = None;
         self.open_scan = None;
         (self.batch, self.spare_batch) = (RowBatch::default(), None);
@@ -274,7 +284,7 @@ impl OnlineBuild {
 
     /// Whether nothing is on its way: it may rest.
     pub fn is_settled(&self) -> bool {
-        self.flight.is_none()
+        self.flights.is_empty()
     }
 
     /// Whether it can go on in the place of a build begun for `job` of `table`.
@@ -316,7 +326,7 @@ impl OnlineBuild {
         loop {
             let Err(error) = self.next_chunk() else { break };
             // What has been written on its own counts, if it can.
-            let _ = self.land();
+            let _ = self.land_all();
             self.go_back();
             let is_full = matches!(error, BuildError::Storage(StorageError::LogFull { .. }));
             let least = self.chunk_rows_min();
@@ -326,7 +336,7 @@ impl OnlineBuild {
             }
             self.chunk_rows = (self.chunk_rows.min(self.tried_rows) / 2).max(least);
         }
-        if !(self.ahead.merged && self.flight.is_none()) {
+        if !(self.ahead.merged && self.is_settled()) {
             return Ok(Step::More);
         }
         loop {
@@ -342,7 +352,7 @@ impl OnlineBuild {
     /// # Errors
     /// Storage's; what did not commit is undone.
     pub fn settle(&mut self) -> Result<(), BuildError> {
-        let landed = self.send_what_was_read().and_then(|()| self.land());
+        let landed = self.send_what_was_read().and_then(|()| self.land_all());
         if landed.is_err() {
             self.go_back();
         }
@@ -354,8 +364,8 @@ impl OnlineBuild {
     }
 
     fn next_chunk(&mut self) -> Result<(), BuildError> {
-        if chunks_at_once(&self.database, &self.options) > CHUNKS_AT_ONCE && !self.ahead.merged {
-            return if self.is_scanned() { self.merge_by_two() } else { self.scan_by_two() };
+        if self.helper.is_some() && !self.is_scanned() {
+            return self.scan_by_two();
         }
         let chunk = match (self.ahead.merging, self.ahead.merged) {
             (false, _) => Some(self.read_rows()?),
@@ -365,10 +375,10 @@ impl OnlineBuild {
             }
             (true, true) => None,
         };
-        self.land()?;
         match chunk {
             Some(chunk) => self.send(chunk),
             None => {
+                self.land_all()?;
                 self.append = None;
                 Ok(())
             }
@@ -377,8 +387,8 @@ impl OnlineBuild {
 
     /// Before the merge, which looks for the runs in their tree; the append goes to another one.
     fn end_scan(&mut self) -> Result<(), BuildError> {
-        if self.merge.is_none() {
-            self.land()?;
+        if self.merge.is_none() && self.gathering.is_none() {
+            self.land_all()?;
             self.append = None;
         }
         Ok(())
@@ -386,8 +396,7 @@ impl OnlineBuild {
 
     /// Begins again behind what is committed.
     fn go_back(&mut self) {
-        self.append = None;
-        self.flight = None;
+        self.let_flights_go();
         (self.filled, self.made) = (None, None);
         self.open_scan = None;
         self.cache.forget_from(self.job.progress.run_count);
@@ -395,38 +404,55 @@ impl OnlineBuild {
             self.rounds.give_back();
         } else {
             // There may be more runs before it begins again.
-            (self.merge, self.rounds) = (None, Rounds::default());
+            (self.merge, self.gathering, self.rounds) = (None, None, Rounds::default());
         }
         self.ahead = JobProgress { worked_ms: self.ahead.worked_ms, ..self.job.progress.clone() };
     }
 
-    /// Writes a chunk to its tree and sends it on its way.
+    /// Writes a chunk to its tree and sends it on its way, once there is room for it.
     fn send(&mut self, chunk: Chunk) -> Result<(), BuildError> {
         let Some(chunk) = self.keep_run(chunk) else { return Ok(()) };
+        // A chunk that has to land needs log: where that is short, nothing is sent before it has.
+        self.land_until(if self.is_log_short() { 0 } else { FLIGHTS_MAX - 1 })?;
         let mut txn = self.begin_chunk();
         // The flush of the next chunk makes the commit durable; `settle` does for the last.
         txn.set_delayed_durability(true);
-        let (mut progress, mut rows) = (chunk.progress, 0);
-        match chunk.entries {
-            Entries::Nothing => {}
-            Entries::Run(run, blocks) => {
-                let mut append = self.append_in(&mut txn, self.job.runs)?;
-                append.force_pages();
-                scan::append_run(&mut append, &mut txn, run, &blocks)?;
-                self.append = Some(append);
-                // Without room it is read from the tree.
-                let _ = self.cache.keep(run, blocks);
+        match self.write(&mut txn, chunk) {
+            Ok((progress, rows)) => {
+                self.flights.push_back(Flight { txn, progress, rows });
+                Ok(())
             }
-            Entries::Merged(count) => {
-                let mut append = self.append_in(&mut txn, self.job.index.tree)?;
-                append.set_fill_percent(self.job.fill_factor);
-                self.append_entries(&mut append, &mut txn, count)?;
-                self.append = Some(append);
-                (progress, rows) = (self.ahead.clone(), count);
+            Err(error) => {
+                // Those before it are on their way in the same append, and come to their end.
+                let _ = self.land_all();
+                self.append = None;
+                Err(error)
             }
         }
-        self.flight = Some(Flight { txn, progress, rows });
-        Ok(())
+    }
+
+    /// Writes a chunk within `txn`; where the operation is then, and the rows taken from the rounds.
+    fn write(&mut self, txn: &mut Txn, chunk: Chunk) -> Result<(JobProgress, usize), BuildError> {
+        match chunk.entries {
+            Entries::Nothing => Ok((chunk.progress, 0)),
+            Entries::Run(run, blocks) => {
+                let append = self.append_in(txn, self.job.runs)?;
+                append.force_pages();
+                scan::append_run(append, txn, run, &blocks)?;
+                // Without room it is read from the tree.
+                let _ = self.cache.keep(run, blocks);
+                Ok((chunk.progress, 0))
+            }
+            Entries::Merged(count) => {
+                let fill_factor = self.job.fill_factor;
+                self.append_in(txn, self.job.index.tree)?.set_fill_percent(fill_factor);
+                let mut append = self.append.take().expect("it was made or found");
+                let appended = self.append_entries(&mut append, txn, count);
+                self.append = Some(append);
+                appended?;
+                Ok((self.ahead.clone(), count))
+            }
+        }
     }
 
     /// A run of a build that no failure outlives need be nowhere but in memory: it is done then. Gives back what is to be written.
@@ -445,22 +471,48 @@ impl OnlineBuild {
     }
 
     /// The append to the phase's tree, which goes on within `txn`.
-    fn append_in(&mut self, txn: &mut Txn, tree: TreeId) -> Result<BulkAppend, StorageError> {
-        match self.append.take().filter(|append| append.tree() == tree) {
-            Some(mut append) => append.go_on_in(txn).map(|()| append),
-            None => txn.begin_private_append(tree),
+    fn append_in(&mut self, txn: &mut Txn, tree: TreeId) -> Result<&mut BulkAppend, StorageError> {
+        if self.append.as_ref().is_some_and(|append| append.tree() == tree) {
+            let append = self.append.as_mut().expect("it is of this tree");
+            append.go_on_in(txn)?;
+            return Ok(append);
         }
+        assert!(self.flights.is_empty(), "an append ends with all it sent");
+        Ok(self.append.insert(txn.begin_private_append(tree)?))
     }
 
-    /// Waits for the chunk that is on its way, and commits it with the job's record.
-    fn land(&mut self) -> Result<(), BuildError> {
-        let Some(Flight { mut txn, progress, rows }) = self.flight.take() else { return Ok(()) };
-        if let Some(append) = &mut self.append {
-            append.land_all(&mut txn)?;
+    /// Waits for the oldest chunks, until no more than so many are on their way, and commits each with the job's record.
+    fn land_until(&mut self, left: usize) -> Result<(), BuildError> {
+        while self.flights.len() > left {
+            let landed = self.land_oldest();
+            if landed.is_err() {
+                // What comes behind it has no place without it.
+                self.let_flights_go();
+                return landed;
+            }
+        }
+        Ok(())
+    }
+
+    fn land_all(&mut self) -> Result<(), BuildError> {
+        self.land_until(0)
+    }
+
+    fn land_oldest(&mut self) -> Result<(), BuildError> {
+        let Some(Flight { mut txn, progress, rows }) = self.flights.pop_front() else { return Ok(()) };
+        match &mut self.append {
+            Some(append) => append.land_all(&mut txn)?,
+            None => assert!(rows == 0, "entries land through the append that sent them"),
         }
         self.commit(txn, progress)?;
         self.rounds.committed(rows);
         Ok(())
+    }
+
+    /// Undoes the chunks on their way, the newest first.
+    fn let_flights_go(&mut self) {
+        self.append = None;
+        while self.flights.pop_back().is_some() {}
     }
 
     fn begin_chunk(&self) -> Txn {
@@ -476,7 +528,7 @@ impl OnlineBuild {
         } else {
             self.has_landed = true;
             // After a chunk that was cut short, the next may be longer again.
-            self.chunk_rows = (self.chunk_rows * 2).min(self.chunk_rows_max);
+            self.chunk_rows = (self.chunk_rows * 2).min(self.pace.chunk_rows);
         }
         committed
     }
@@ -500,21 +552,11 @@ impl OnlineBuild {
     }
 }
 
-/// Chunks that are under way at once.
-fn chunks_at_once(database: &Database, options: &OnlineOptions) -> usize {
+/// How many rows are under way, and who helps.
+fn ways(database: &Database, options: &OnlineOptions) -> (Pace, Option<Helper>) {
     let has_threads = database.store().env().background == BackgroundWork::Threads;
-    CHUNKS_AT_ONCE + usize::from(has_threads && options.threads.min(THREADS_MAX) > 1)
-}
-
-/// Rows of a chunk of the scan, so that those under way at once are no more than a failure may cost.
-fn chunk_rows(database: &Database, options: &OnlineOptions) -> usize {
-    (options.redone_rows.min(REDONE_ROWS) / chunks_at_once(database, options)).max(1)
-}
-
-/// Rows gathered at once: a half of those that a failure may cost, because a round looks at every run. Chunks of the merge
-/// share the other half ([`OnlineBuild::merge_rows_max`]).
-fn round_rows(options: &OnlineOptions) -> usize {
-    (options.redone_rows.min(REDONE_ROWS) / 2).max(1)
+    let helper = (has_threads && options.threads.min(THREADS_MAX) > 1).then(Helper::start);
+    (Pace::new(options.redone_rows, helper.is_some()), helper)
 }
 
 /// Cuts off what chunks that did not commit have left at the ends of the trees.

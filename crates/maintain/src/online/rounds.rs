@@ -5,7 +5,7 @@
 //!   0             done                next            end      of the rows that are kept
 //! ```
 //! A chunk that fails gives its entries back by moving `next` to `done`: the merge need not look for them again, whatever
-//! the log had no room for. Memory: the rounds of the chunks under way.
+//! the log had no room for. Memory: the rounds of the chunks under way, and one that is over, for the next.
 //!
 //! Invariants: 1. `done <= next`, both within the rows kept (`Rounds::take`, `Rounds::committed`). 2. What is committed is
 //! let go round by round. No locks; no failure.
@@ -21,6 +21,7 @@ pub(super) struct Rounds {
     done: usize,
     /// Round and row that come next.
     next: (usize, usize),
+    over: Option<SortedRound>,
 }
 
 impl Rounds {
@@ -48,9 +49,14 @@ impl Rounds {
         self.done += rows;
         while let Some(front) = self.rounds.front().filter(|front| front.len() <= self.done) {
             self.done -= front.len();
-            self.rounds.pop_front();
+            self.over = self.rounds.pop_front();
             self.next.0 = self.next.0.checked_sub(1).expect("only rows that were taken are committed");
         }
+    }
+
+    /// A round that is over, whose memory the next may have.
+    pub(super) fn take_over(&mut self) -> Option<SortedRound> {
+        self.over.take()
     }
 
     /// What was taken and did not commit comes again.

@@ -3,6 +3,7 @@
 //! The scan stays open from chunk to chunk, so that what it has read ahead is used; what it sees is renewed with every
 //! chunk, so that no version of a row is kept for it.
 
+use super::helper::Pending;
 use super::runs::{BLOCK_BYTES, block_key};
 use super::{CHUNK_BYTES, Chunk, Entries, OnlineBuild, RUNS_MAX, too_many_runs};
 use crate::entries::EntryMaker;
@@ -14,9 +15,8 @@ use std::sync::Arc;
 use thawdb_catalog::sort_row::unpack;
 use thawdb_catalog::{JobProgress, TableDef};
 use thawdb_device::Env;
-use thawdb_storage::page_reads::{count_for_me, page_reads};
 use thawdb_storage::sort::{ExternalSort, RunBlock, SortOptions};
-use thawdb_storage::{BulkAppend, KeyRange, ReadView, Row, Scan, ScanDirection, StorageError, Txn};
+use thawdb_storage::{BulkAppend, KeyRange, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, Txn};
 use thawdb_types::error::message;
 use thawdb_types::row::INLINE_BYTES_MAX;
 
@@ -35,6 +35,50 @@ pub(super) struct Filled {
     progress: JobProgress,
 }
 
+/// Makes runs of rows, one after another.
+pub(super) struct RunMaker {
+    entries: EntryMaker,
+    sort: ExternalSort,
+}
+
+impl RunMaker {
+    pub(super) fn new(env: &Env, entries: EntryMaker) -> Self {
+        // A chunk is bounded: its sort never spills.
+        let options = SortOptions {
+            memory_bytes_max: usize::MAX,
+            temp_folder: PathBuf::new(),
+            stable: false,
+            ordered_bytes: entries.ordered_bytes(),
+        };
+        Self { entries, sort: ExternalSort::new(env.clone(), options) }
+    }
+
+    pub(super) fn ordered_bytes(&self) -> usize {
+        self.entries.ordered_bytes()
+    }
+
+    /// Begins a run; an attempt that failed may have left rows.
+    fn begin(&mut self) {
+        self.sort.clear();
+    }
+
+    /// Takes the entries of rows; tells their bytes.
+    fn add(&mut self, table: &Arc<TableDef>, leaves: &[RowBlock], view: &ReadView) -> Result<usize, BuildError> {
+        let Self { entries, sort } = self;
+        let mut bytes = 0;
+        entries.each(table, leaves, view, 0, &mut |key, packed| {
+            bytes += key.len() + packed.len();
+            Ok(sort.push(key, packed_row(packed)?)?)
+        })?;
+        Ok(bytes)
+    }
+
+    /// The run.
+    fn end(&mut self) -> Result<Vec<RunBlock>, StorageError> {
+        self.sort.take_blocks(BLOCK_BYTES)
+    }
+}
+
 impl OnlineBuild {
     /// Whether nothing is left to be read from the table.
     pub(super) fn is_scanned(&self) -> bool {
@@ -46,7 +90,7 @@ impl OnlineBuild {
         let view = self.database.read_view(None);
         let mut scan = self.scan(&view)?;
         let mut maker = self.maker.take().expect("it is back when a step ends");
-        let mut sort = chunk_sort(self.database.store().env(), maker.ordered_bytes());
+        maker.begin();
         let (mut rows, mut bytes) = (0, 0);
         let read = (|| {
             while rows == 0 || rows + LEAF_ROWS_MAX <= self.chunk_rows && bytes < CHUNK_BYTES {
@@ -57,23 +101,18 @@ impl OnlineBuild {
                     break;
                 };
                 self.ahead.scan_after = Some(last.whole_key(last.len() - 1));
-                let mut push = |key: &[u8], packed: &[u8]| {
-                    bytes += key.len() + packed.len();
-                    Ok(sort.push(key, packed_row(packed)?)?)
-                };
-                maker.each(&self.table, self.batch.blocks(), &view, 0, &mut push)?;
+                bytes += maker.add(&self.table, self.batch.blocks(), &view)?;
                 rows += found;
             }
-            Ok::<_, BuildError>(())
+            Ok::<_, BuildError>(maker.end()?)
         })();
         self.maker = Some(maker);
-        read?;
+        let blocks = read?;
         self.open_scan = Some(scan);
         if rows == 0 {
             return Ok(Chunk { entries: Entries::Nothing, progress: self.ahead.clone() });
         }
         let run = self.note_rows(rows)?;
-        let blocks = sort.finish()?.into_blocks(BLOCK_BYTES)?;
         Ok(Chunk { entries: Entries::Run(run, blocks), progress: self.ahead.clone() })
     }
 
@@ -88,31 +127,27 @@ impl OnlineBuild {
         Ok(self.ahead.run_count - 1)
     }
 
-    /// A turn of two threads: one makes and orders the entries of what was read, the other lands and sends what was made
+    /// A turn of two threads: the helper makes and orders the entries of what was read, the caller lands and sends what was made
     /// before, and reads on.
     pub(super) fn scan_by_two(&mut self) -> Result<(), BuildError> {
-        let filled = self.filled.take();
         let made_before = self.made.take();
-        let mut maker = self.maker.take().expect("it is back when a step ends");
-        let (table, env) = (self.table.clone(), self.database.store().env().clone());
-        let (own, made, maker) = std::thread::scope(|scope| {
-            let helper = scope.spawn(move || {
-                let made = filled.map(|filled| made_of(&mut maker, &table, &env, filled));
-                (made.transpose(), maker, page_reads())
-            });
-            let own = self.land_send_and_fill(made_before);
-            let (made, maker, reads) = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            count_for_me(&reads);
-            (own, made, maker)
+        let making = self.filled.take().map(|filled| {
+            let mut maker = self.maker.take().expect("it is back when a step ends");
+            let table = self.table.clone();
+            let helper = self.helper.as_ref().expect("two threads are a caller and a helper");
+            helper.begin(move || (made_of(&mut maker, &table, filled), maker))
         });
-        self.maker = Some(maker);
-        own?;
-        if let Some((made, batch)) = made? {
+        let own = self.send_and_fill(made_before);
+        if let Some((made, maker)) = making.map(Pending::wait) {
+            self.maker = Some(maker);
+            own?;
+            let (made, batch) = made?;
             (self.made, self.spare_batch) = (Some(made), Some(batch));
+        } else {
+            own?;
         }
         if self.is_scanned() {
             // That the scan is over is written down before the merge begins.
-            self.land()?;
             self.send(Chunk { entries: Entries::Nothing, progress: self.ahead.clone() })?;
         }
         Ok(())
@@ -121,20 +156,17 @@ impl OnlineBuild {
     /// Sends what was read and not sent, and reads no more.
     pub(super) fn send_what_was_read(&mut self) -> Result<(), BuildError> {
         if let Some(made) = self.made.take() {
-            self.land()?;
             self.send(made)?;
         }
         if let Some(filled) = self.filled.take() {
             let maker = self.maker.as_mut().expect("it is back when a step ends");
-            let (made, _) = made_of(maker, &self.table, self.database.store().env(), filled)?;
-            self.land()?;
+            let (made, _) = made_of(maker, &self.table, filled)?;
             self.send(made)?;
         }
         Ok(())
     }
 
-    fn land_send_and_fill(&mut self, made: Option<Chunk>) -> Result<(), BuildError> {
-        self.land()?;
+    fn send_and_fill(&mut self, made: Option<Chunk>) -> Result<(), BuildError> {
         if let Some(made) = made {
             self.send(made)?;
         }
@@ -172,22 +204,15 @@ impl OnlineBuild {
     }
 }
 
-/// A chunk is bounded: its sort never spills.
-fn chunk_sort(env: &Env, ordered_bytes: usize) -> ExternalSort {
-    let options = SortOptions { memory_bytes_max: usize::MAX, temp_folder: PathBuf::new(), stable: false, ordered_bytes };
-    ExternalSort::new(env.clone(), options)
-}
-
 /// Makes and orders the entries of rows that were read.
-fn made_of(maker: &mut EntryMaker, table: &Arc<TableDef>, env: &Env, filled: Filled) -> Result<(Chunk, RowBatch), BuildError> {
+fn made_of(maker: &mut RunMaker, table: &Arc<TableDef>, filled: Filled) -> Result<(Chunk, RowBatch), BuildError> {
     let Filled { batch, view, rows, progress } = filled;
-    let mut sort = chunk_sort(env, maker.ordered_bytes());
-    for leaves in batch.blocks().chunks(DECODE_LEAVES) {
-        maker.each(table, leaves, &view, 0, &mut |key, packed| Ok(sort.push(key, packed_row(packed)?)?))?;
-    }
     assert!(rows > 0 && progress.run_count > 0, "what was filled has rows and a number");
-    let blocks = sort.finish()?.into_blocks(BLOCK_BYTES)?;
-    Ok((Chunk { entries: Entries::Run(progress.run_count - 1, blocks), progress }, batch))
+    maker.begin();
+    for leaves in batch.blocks().chunks(DECODE_LEAVES) {
+        maker.add(table, leaves, &view)?;
+    }
+    Ok((Chunk { entries: Entries::Run(progress.run_count - 1, maker.end()?), progress }, batch))
 }
 
 /// Appends ordered entries as a run.

@@ -170,14 +170,16 @@ impl Machine {
         let found = check_table(&definition, &self.database().read_view(None), &mut || Ok(())).unwrap();
         assert_eq!((found.rows, found.indexes[0].entries), (rows, rows));
         assert!(found.indexes[0].findings.is_empty(), "{:?}", found.indexes[0].findings);
+        // A short log takes what cleaning writes in several goes.
+        let _ = (0..20).any(|_| self.database().clean().is_ok() || self.database().checkpoint().is_err());
         self.database().clean().unwrap();
         let findings = self.database().check().unwrap();
         assert!(findings.is_empty(), "{findings:#?}");
     }
 }
 
-/// Chunks of 300 rows.
-const REDONE: usize = 900;
+/// Chunks of 250 rows, more than a leaf has.
+const REDONE: usize = 1_000;
 
 fn small() -> OnlineOptions {
     OnlineOptions { redone_rows: REDONE, ..OnlineOptions::default() }
@@ -332,6 +334,45 @@ fn a_small_log_is_enough_and_a_full_one_pauses() {
     machine.finish(&mut build).unwrap();
     let rows = check_table(&machine.definition(), &machine.database().read_view(None), &mut || Ok(())).unwrap().rows;
     machine.check(rows);
+}
+
+/// Where the log is not short, two chunks are on their way when the next finds no room.
+#[test]
+fn a_full_log_loses_none_of_the_chunks_on_their_way() {
+    let mut machine = Machine::new(13, 40_000, index(2, &[(1, false)], &[3], false), (3 * MIB, 0));
+    let options = || OnlineOptions { redone_rows: 10_000, ..OnlineOptions::default() };
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), options()).unwrap();
+    let (mut stops, mut most, mut written) = (0, 0, 0);
+    'lives: loop {
+        machine.database().checkpoint().unwrap();
+        let store = machine.database().store().clone();
+        let log = store.log().unwrap();
+        let hold = log.hold(log.end(), thawdb_storage::log::LogHoldup::LogScan);
+        loop {
+            // Others leave the build a log that is not short, and is full soon.
+            while written < 20_000 && build.progress().merging && build.free_log_bytes() > 3 * MIB / 2 {
+                let new = |id| vec![Scalar::Int(id), Scalar::Int(3), Scalar::Null, Scalar::text("w")];
+                machine.write(&[], &(0..100).map(|more| new(-1 - written - more)).collect::<Vec<_>>(), true).unwrap();
+                written += 100;
+            }
+            match build.step(0) {
+                Ok(Step::More) => most = most.max(build.flights.len()),
+                Ok(Step::Ready) => break 'lives,
+                Err(BuildError::Storage(StorageError::LogFull { .. })) => break,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        drop(hold);
+        stops += 1;
+        assert!(stops < 100, "{:?}", build.progress());
+        build.settle().unwrap();
+        build.rest();
+        machine.database().checkpoint().unwrap();
+        build.go_on(options()).unwrap();
+    }
+    assert!(stops > 0 && most == FLIGHTS_MAX, "{stops} stops, {most} chunks at once");
+    machine.finish(&mut build).unwrap();
+    machine.check(40_000 + written.cast_unsigned() as u64);
 }
 
 /// Extents of the data file in use, once what is given back has been.

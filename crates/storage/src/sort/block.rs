@@ -5,14 +5,17 @@
 //!   row:  key, payload                                            with FLAG_FIXED
 //!         key length, payload length (LEB128 each), key, payload  else
 //! ```
-//! In memory the eight bytes before the rows are fields, and rows of any lengths have a list of where they begin.
+//! In memory the eight bytes before the rows are fields, and rows of any lengths have a list of where they begin. A run of rows
+//! of one shape that is kept in memory may lie in a slab ([`PackedRun`]), whole, beside others: reading it copies nothing.
 //!
 //! Invariants: 1. rows are in the order of their keys; whoever pushes sees to it. 2. every start in `starts` is that of a
 //! row that lies whole in `bytes` (`push`, `decode`). No locks. Failure: [`RunBlock::decode`] refuses bytes that are not a
 //! block; that they are the right ones is for the checksum of the place they come from to say.
 
 use super::rows::RowShape;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use thawdb_device::AlignedBuf;
 
 const VERSION: u8 = 1;
 const FLAG_FIXED: u8 = 1;
@@ -25,9 +28,84 @@ pub struct RunBlock {
     /// Lengths that all rows have.
     shape: Option<RowShape>,
     count: usize,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// Where each row's lengths begin, unless all rows have the same.
     starts: Vec<u32>,
+}
+
+/// Where the rows of a block lie.
+#[derive(Debug, Clone)]
+enum Bytes {
+    Own(Vec<u8>),
+    Slab(Arc<AlignedBuf>, Range<usize>),
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::Own(Vec::new())
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Slab(slab, range) => &slab[range.clone()],
+        }
+    }
+}
+
+impl Bytes {
+    /// To be added to: a block's own.
+    fn own(&mut self) -> &mut Vec<u8> {
+        if let Self::Slab(..) = self {
+            *self = Self::Own(self.to_vec());
+        }
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Slab(..) => unreachable!("it was copied"),
+        }
+    }
+}
+
+/// A run whose rows have one shape, copied to a slab.
+#[derive(Debug, Clone)]
+pub struct PackedRun {
+    shape: RowShape,
+    count: usize,
+    range: Range<usize>,
+}
+
+impl PackedRun {
+    /// Bytes that the blocks of a run take in a slab; `None` if their rows have no shape, or several.
+    pub fn bytes_of(blocks: &[RunBlock]) -> Option<usize> {
+        let shape = blocks.first()?.shape?;
+        blocks.iter().all(|block| block.shape == Some(shape)).then(|| blocks.iter().map(|block| block.bytes.len()).sum())
+    }
+
+    /// Copies the blocks of a run, which have a shape, to a slab from its byte `at` on; there is room for them.
+    pub fn pack(blocks: &[RunBlock], slab: &mut AlignedBuf, at: usize) -> Self {
+        let shape = blocks.first().and_then(|block| block.shape).expect("asked of blocks that `bytes_of` counts");
+        let mut end = at;
+        for block in blocks {
+            slab[end..end + block.bytes.len()].copy_from_slice(&block.bytes);
+            end += block.bytes.len();
+        }
+        Self { shape, count: blocks.iter().map(|block| block.count).sum(), range: at..end }
+    }
+
+    /// Its place in the slab.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The whole run as one block, of the slab it was packed in.
+    pub fn block(&self, slab: &Arc<AlignedBuf>) -> RunBlock {
+        let bytes = Bytes::Slab(slab.clone(), self.range.clone());
+        RunBlock { shape: Some(self.shape), count: self.count, bytes, starts: Vec::new() }
+    }
 }
 
 /// Reads a length; `None` behind the end or beyond 32 bits.
@@ -85,17 +163,18 @@ impl RunBlock {
     /// A block of `count` rows that lie one behind the other.
     pub(super) fn of_shape(shape: RowShape, count: usize, bytes: Vec<u8>) -> Self {
         assert_eq!(bytes.len(), (shape.0 + shape.1) as usize * count, "rows of one shape");
-        Self { shape: Some(shape), count, bytes, starts: Vec::new() }
+        Self { shape: Some(shape), count, bytes: Bytes::Own(bytes), starts: Vec::new() }
     }
 
     /// Adds a row of any lengths to a block that has no shape.
     pub(super) fn push(&mut self, key: &[u8], payload: &[u8]) {
         assert!(self.shape.is_none(), "rows of one shape come all at once");
         self.starts.push(u32::try_from(self.bytes.len()).expect("a block is small, and a row below half of 4 GiB"));
-        write_length(&mut self.bytes, key.len());
-        write_length(&mut self.bytes, payload.len());
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(payload);
+        let bytes = self.bytes.own();
+        write_length(bytes, key.len());
+        write_length(bytes, payload.len());
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(payload);
         self.count += 1;
     }
 
@@ -105,8 +184,9 @@ impl RunBlock {
             *self = next;
         } else if self.shape.is_some() && self.shape == next.shape {
             let start = self.bytes.len() - self.packed(gone..self.count).len();
-            self.bytes.drain(..start);
-            self.bytes.extend_from_slice(&next.bytes);
+            let bytes = self.bytes.own();
+            bytes.drain(..start);
+            bytes.extend_from_slice(&next.bytes);
             self.count = self.count - gone + next.count;
         } else {
             let mut both = Self::new();
@@ -197,7 +277,7 @@ impl RunBlock {
             return Err(format!("a block of sorted rows of version {version}, flags {flags:#x}"));
         }
         let count = u32::from_le_bytes(count) as usize;
-        let mut block = Self { shape: None, count, bytes: rows.to_vec(), starts: Vec::new() };
+        let mut block = Self { shape: None, count, bytes: Bytes::Own(rows.to_vec()), starts: Vec::new() };
         if flags & FLAG_FIXED != 0 {
             if rows.len() != count * (usize::from(key_bytes) + usize::from(payload_bytes)) {
                 return Err(format!("{} bytes for {count} rows of {key_bytes} and {payload_bytes}", rows.len()));
@@ -251,6 +331,24 @@ mod tests {
             stored[0] = 9;
             assert!(RunBlock::decode(&stored).is_err(), "another version");
         }
+    }
+
+    #[test]
+    fn a_packed_run_is_its_blocks() {
+        let fixed = |rows: &str| RunBlock::of_shape((1, 1), rows.len() / 2, rows.as_bytes().to_vec());
+        let mut slab = AlignedBuf::zeroed(4096);
+        let blocks = [fixed("a1b2"), fixed("c3")];
+        assert_eq!(PackedRun::bytes_of(&blocks), Some(6));
+        assert_eq!(PackedRun::bytes_of(&[fixed("a1"), RunBlock::new()]), None);
+        let (first, second) = (PackedRun::pack(&blocks, &mut slab, 0), PackedRun::pack(&[fixed("d4")], &mut slab, 6));
+        assert_eq!((first.range(), second.range()), (0..6, 6..8));
+        let slab = Arc::new(slab);
+        let mut block = first.block(&slab);
+        assert_eq!((0..block.len()).map(|at| block.row(at)).collect::<Vec<_>>(), [(&b"a"[..], &b"1"[..]), (b"b", b"2"), (b"c", b"3")]);
+        // What goes on is a block of its own: the slab stays as it is.
+        block.go_on(2, second.block(&slab));
+        assert_eq!((0..block.len()).map(|at| block.key(at)).collect::<Vec<_>>(), [b"c", b"d"]);
+        assert_eq!(slab[..8], *b"a1b2c3d4");
     }
 
     #[test]

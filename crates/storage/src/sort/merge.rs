@@ -55,6 +55,8 @@ pub struct RunMerge<R> {
     share: usize,
     round_rows_max: usize,
     rows: RowBuffer,
+    /// Memory of rounds that are over.
+    spare: Option<RowBuffer>,
     at: usize,
     scratch: Vec<u8>,
     taking_part: Vec<(usize, usize)>,
@@ -82,6 +84,7 @@ impl<R: RunReader> RunMerge<R> {
             sources: Vec::with_capacity(readers.len()),
             round_rows_max,
             rows,
+            spare: None,
             at: 0,
             scratch: Vec::new(),
             taking_part: Vec::new(),
@@ -262,7 +265,7 @@ impl<R: RunReader> RunMerge<R> {
         if !self.gather()? {
             return Ok(None);
         }
-        let another = self.rows.another();
+        let another = self.spare.take().unwrap_or_else(|| self.rows.another());
         Ok(Some(std::mem::replace(&mut self.rows, another)))
     }
 
@@ -272,6 +275,12 @@ impl<R: RunReader> RunMerge<R> {
     /// What reading fails with.
     pub fn next_round(&mut self) -> Result<Option<SortedRound>, StorageError> {
         Ok(self.take_round()?.map(|rows| SortedRound { rows, scratch: Vec::new() }))
+    }
+
+    /// Takes the memory of a round that is over, of this merge or of one like it.
+    pub fn take_back(&mut self, mut round: SortedRound) {
+        round.rows.clear();
+        self.spare = Some(round.rows);
     }
 
     /// The readers that may have more.

@@ -43,7 +43,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use thawdb_device::Env;
 
-pub use block::RunBlock;
+pub use block::{PackedRun, RunBlock};
 pub use merge::{RunMerge, RunReader, SortedRound};
 pub use spill::RunDescriptor;
 
@@ -140,6 +140,35 @@ impl ExternalSort {
             self.cut_run()?;
         }
         Ok(())
+    }
+
+    /// Forgets the rows taken in, and keeps the memory of the buffer.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.memory.clear();
+        self.memory_bytes = 0;
+        (self.cut, self.statistics) = ((0, 0), SortStatistics::default());
+        (self.file, self.runs) = (None, Vec::new());
+    }
+
+    /// Gives out the rows taken in, in order, in blocks as [`SortedRows::into_blocks`] does, and can be filled again: what many
+    /// short sorts one after another would ask the system for again and again stays.
+    ///
+    /// # Errors
+    /// Those of spilling and of reading back, if there was more than fits memory.
+    pub fn take_blocks(&mut self, block_bytes: usize) -> Result<Vec<RunBlock>, StorageError> {
+        if !(self.memory.is_empty() && self.file.is_none()) {
+            let another = Self::new(self.env.clone(), self.options.clone());
+            return std::mem::replace(self, another).finish()?.into_blocks(block_bytes);
+        }
+        let mut blocks = Vec::new();
+        self.buffer.sort(&mut self.statistics.comparison_count);
+        self.buffer.each_block(block_bytes, &mut |block| {
+            blocks.push(block);
+            Ok(())
+        })?;
+        self.clear();
+        Ok(blocks)
     }
 
     /// Rows taken in so far.
