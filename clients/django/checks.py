@@ -154,7 +154,7 @@ def inspect():
     out = io.StringIO()
     call_command("inspectdb", "shop_order", stdout=out)
     text = out.getvalue()
-    for line in ("customer = models.ForeignKey('ShopCustomer'", "placed = models.DateField()", "total = models.DecimalField(max_digits=12, decimal_places=4"):
+    for line in ("customer = models.ForeignKey('ShopCustomer'", "size = models.BigIntegerField", "total = models.DecimalField(max_digits=12, decimal_places=4"):
         if line not in text:
             raise AssertionError(f"inspectdb does not say {line}: {text}")
     with connection.cursor() as cursor:

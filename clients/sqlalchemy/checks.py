@@ -83,7 +83,7 @@ def reflect(engine):
     expect((key["name"], key["referred_schema"], key["referred_table"], key["constrained_columns"], key["referred_columns"]),
            ("fk_order_customer", "shop", "customer", ["customer_id"], ["id"]), "the foreign key")  # fmt: skip
     [index] = inspector.get_indexes("order", schema="shop")
-    expect((index["name"], index["column_names"], index["include_columns"]), ("ix_order_placed", ["placed"], ["total"]), "the index")
+    expect((index["name"], index["column_names"], index["dialect_options"]["mssql_include"]), ("ix_order_placed", ["placed"], ["total"]), "the index")
     again = sa.MetaData()
     again.reflect(engine, schema="shop")
     expect(sorted(again.tables), ["shop.customer", "shop.order"], "reflected tables")

@@ -159,7 +159,7 @@ pub(super) fn bulk(random: &mut SeededRandom) {
     let (types, values) = typed(random, 5);
     let columns = columns(&types);
     let mut wire = Vec::new();
-    columns.encode(TdsVersion::V7_4, &mut wire);
+    columns.encode_bulk(TdsVersion::V7_4, &mut wire);
     let rows = random.below(6);
     for _ in 0..rows {
         wire.push(code::ROW);
