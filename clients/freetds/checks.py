@@ -119,8 +119,9 @@ def freebcp(table, way, file, *options):
 def types():
     """Every type out in the character format and in again; the native format is known for fewer types to the tool itself."""
     with open(os.environ["THAWDB_TYPES"], encoding="utf-8") as file:
-        # Milliseconds are what the tool writes of a time.
-        entries = [entry for entry in json.load(file) if not entry.get("read_only") and entry.get("digits", 0) <= 3]
+        # Of a time the tool writes milliseconds, and of a datetimeoffset no offset.
+        plain = [entry for entry in json.load(file) if not entry.get("read_only") and not entry["type"].startswith("datetimeoffset")]
+        entries = [entry for entry in plain if entry.get("digits", 0) <= 3]
     for at, entry in enumerate(entries):
         name, wide, table = entry["type"], entry.get("as", entry["type"]), f"type_{at}"
         # The tool writes an empty value as it writes NULL, and its arithmetic of dates fails at the first year.
