@@ -28,7 +28,7 @@ pub use api::bulk::BulkColumn;
 pub use api::config::{EngineConfig, Secret};
 pub use api::login::{LoginInfo, LoginRequest, PRODUCT_VERSION, PROGRAM_NAME};
 pub use api::parameter::{Parameter, TableRows};
-pub use api::sink::{DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
+pub use api::sink::{BrowseColumn, DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
 pub use instance::Engine;
 pub use session::{BulkLoader, CancelToken, Isolation, Session};
 pub use thawdb_query::phys::OutputColumn;

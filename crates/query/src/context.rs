@@ -7,6 +7,7 @@ use arrow_array::ArrayRef;
 use std::sync::Arc;
 use thawdb_catalog::{Catalog, DatabaseId, ObjectId, TableDef};
 use thawdb_storage::{ReadView, Txn};
+use thawdb_types::convert::DateOrder;
 use thawdb_types::{Scalar, SqlError};
 
 /// Facts about the session that functions and views show. Cheap to ask.
@@ -20,8 +21,8 @@ pub trait SessionInfo: Send + Sync {
     /// SET DATEFIRST, 1..=7.
     fn date_first(&self) -> u8;
     /// SET DATEFORMAT.
-    fn date_order(&self) -> thawdb_types::convert::DateOrder {
-        thawdb_types::convert::DateOrder::Mdy
+    fn date_order(&self) -> DateOrder {
+        DateOrder::Mdy
     }
     /// Fills with randomness: NEWID, RAND.
     fn random(&self, bytes: &mut [u8]);

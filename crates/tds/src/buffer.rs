@@ -5,6 +5,17 @@
 
 use std::fmt;
 
+/// In what way input is not what the protocol says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// The bytes end too early: more of the message may mend it.
+    Incomplete,
+    /// They make no sense, and so nothing behind them does.
+    Malformed,
+    /// A whole value was read and its type has no such value: what follows it can be read.
+    Value,
+}
+
 /// Input that is not what the protocol says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
@@ -12,8 +23,15 @@ pub struct DecodeError {
     pub what: &'static str,
     /// How many bytes before the end of the message it went wrong.
     pub remaining: usize,
-    /// The bytes end too early: more of the message may mend it.
-    pub incomplete: bool,
+    /// What can be done about it.
+    pub flaw: Flaw,
+}
+
+impl DecodeError {
+    /// Whether more of the message may mend it.
+    pub fn is_incomplete(&self) -> bool {
+        self.flaw == Flaw::Incomplete
+    }
 }
 
 impl fmt::Display for DecodeError {
@@ -48,13 +66,18 @@ impl<'a> Reader<'a> {
 
     /// The error of finding something wrong here.
     pub fn malformed(&self, what: &'static str) -> DecodeError {
-        DecodeError { what, remaining: self.rest.len(), incomplete: false }
+        DecodeError { what, remaining: self.rest.len(), flaw: Flaw::Malformed }
+    }
+
+    /// The error of a value, read before here, that its type does not have.
+    pub fn no_value(&self, what: &'static str) -> DecodeError {
+        DecodeError { what, remaining: self.rest.len(), flaw: Flaw::Value }
     }
 
     /// The next `count` bytes.
     pub fn bytes(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let Some((head, rest)) = self.rest.split_at_checked(count) else {
-            return Err(DecodeError { what, remaining: self.rest.len(), incomplete: true });
+            return Err(DecodeError { what, remaining: self.rest.len(), flaw: Flaw::Incomplete });
         };
         self.rest = rest;
         Ok(head)
@@ -234,7 +257,7 @@ mod tests {
     #[test]
     fn short_input_is_an_error() {
         let mut reader = Reader::new(&[5, 65, 0]);
-        assert!(reader.b_varchar("name").unwrap_err().incomplete);
+        assert!(reader.b_varchar("name").unwrap_err().is_incomplete());
         assert_eq!(Reader::new(&[1, 2, 3]).u32("n").unwrap_err().remaining, 3);
     }
 }

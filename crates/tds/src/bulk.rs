@@ -4,10 +4,10 @@
 //! next packet. Invariant K1: no more than one row and one packet wait ([`BulkDecoder::push`] is followed by draining).
 
 use crate::TdsVersion;
-use crate::buffer::{DecodeError, Reader};
+use crate::buffer::{DecodeError, Flaw, Reader};
 use crate::token::{ColMetadata, code};
 use crate::value;
-use thawdb_types::Scalar;
+use thawdb_types::{Scalar, SqlType};
 
 /// What comes next of a bulk load.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +16,8 @@ pub enum BulkItem {
     Columns(ColMetadata),
     /// A row.
     Row(Vec<Scalar>),
+    /// A row with a value that its type, this one, does not have. Nothing behind it is to be read.
+    NoValue(SqlType),
     /// The end.
     Done,
 }
@@ -55,11 +57,11 @@ impl BulkDecoder {
                 match &item {
                     BulkItem::Columns(columns) => self.columns = Some(columns.clone()),
                     BulkItem::Row(_) => {}
-                    BulkItem::Done => self.over = true,
+                    BulkItem::NoValue(_) | BulkItem::Done => self.over = true,
                 }
                 Ok(Some(item))
             }
-            Err(error) if error.incomplete => Ok(None),
+            Err(error) if error.is_incomplete() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -71,10 +73,17 @@ impl BulkDecoder {
 
     fn read(&self, reader: &mut Reader<'_>) -> Result<BulkItem, DecodeError> {
         match (reader.u8("bulk token")?, &self.columns) {
-            (code::COL_METADATA, None) => ColMetadata::decode(reader, self.version).map(BulkItem::Columns),
+            (code::COL_METADATA, None) => ColMetadata::decode_bulk(reader, self.version).map(BulkItem::Columns),
             (code::ROW, Some(columns)) => {
-                let row = columns.columns.iter().map(|column| value::decode_parameter(&column.info, reader));
-                row.collect::<Result<_, _>>().map(BulkItem::Row)
+                let mut row = Vec::with_capacity(columns.columns.len());
+                for column in &columns.columns {
+                    // Unlike parameters, text, ntext and image have their pointers here.
+                    match value::decode(&column.info, reader) {
+                        Err(error) if error.flaw == Flaw::Value => return Ok(BulkItem::NoValue(column.info.sql_type)),
+                        value => row.push(value?),
+                    }
+                }
+                Ok(BulkItem::Row(row))
             }
             (code::DONE, Some(_)) => Ok(BulkItem::Done),
             _ => Err(reader.malformed("bulk token")),
@@ -87,7 +96,7 @@ mod tests {
     use super::*;
     use crate::token::{ColumnMeta, Done};
     use crate::type_info::TypeInfo;
-    use thawdb_types::{Collation, MaxLength, SqlType};
+    use thawdb_types::{Collation, MaxLength};
 
     #[test]
     fn rows_come_out_whatever_the_cut() {
@@ -96,7 +105,7 @@ mod tests {
         let columns = ColMetadata { columns: vec![column("a", SqlType::Int), column("b", text)] };
         let rows: Vec<Vec<Scalar>> = (0..50).map(|n| vec![Scalar::Int(n), Scalar::Text("x".repeat(n as usize * 7))]).collect();
         let mut wire = Vec::new();
-        columns.encode(TdsVersion::V7_4, &mut wire);
+        columns.encode_bulk(TdsVersion::V7_4, &mut wire);
         for row in &rows {
             wire.push(code::ROW);
             for (value, column) in row.iter().zip(&columns.columns) {
@@ -121,12 +130,29 @@ mod tests {
         }
     }
 
+    /// Rows of text have text pointers, which parameters do not; FreeTDS' freebcp once found the connection closed.
+    #[test]
+    fn text_comes_with_its_pointer_and_a_value_of_no_type_is_told() {
+        let column = |sql_type| ColumnMeta { name: "a".into(), info: TypeInfo::of(sql_type), nullable: true, identity: false };
+        let columns = ColMetadata { columns: vec![column(SqlType::Text { collation: Collation::DEFAULT }), column(SqlType::Date)] };
+        let mut wire = Vec::new();
+        columns.encode_bulk(TdsVersion::V7_4, &mut wire);
+        wire.extend([&[code::ROW, 16][..], &[0xFF; 24], &[2, 0, 0, 0, b'h', b'i'], &[3, 1, 0, 0]].concat());
+        wire.extend([code::ROW, 0, 3, 0xFF, 0xFF, 0xFF]);
+        let mut decoder = BulkDecoder::new(TdsVersion::V7_4);
+        decoder.push(&wire);
+        assert!(matches!(decoder.next_item().unwrap(), Some(BulkItem::Columns(_))));
+        assert_eq!(decoder.next_item().unwrap(), Some(BulkItem::Row(vec![Scalar::text("hi"), Scalar::Date(1)])));
+        assert_eq!(decoder.next_item().unwrap(), Some(BulkItem::NoValue(SqlType::Date)));
+        assert_eq!(decoder.next_item().unwrap(), None);
+    }
+
     #[test]
     fn an_end_within_a_row_is_seen() {
         let column = ColumnMeta { name: "a".into(), info: TypeInfo::of(SqlType::Int), nullable: true, identity: false };
         let columns = ColMetadata { columns: vec![column] };
         let mut wire = Vec::new();
-        columns.encode(TdsVersion::V7_4, &mut wire);
+        columns.encode_bulk(TdsVersion::V7_4, &mut wire);
         let row = [code::ROW, 4, 1, 0, 0, 0];
         for cut in 0..=row.len() {
             let mut decoder = BulkDecoder::new(TdsVersion::V7_4);

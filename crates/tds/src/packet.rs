@@ -8,7 +8,7 @@
 //! than the negotiated size, or shorter than its header, ends the connection ([`Framer::next_packet`]). P2 a message
 //! is bounded by [`Framer::message_bytes_max`]; bulk loads are taken packet by packet instead.
 
-use crate::buffer::DecodeError;
+use crate::buffer::{DecodeError, Flaw};
 
 /// Bytes of a packet header.
 pub const HEADER_BYTES: usize = 8;
@@ -149,7 +149,7 @@ impl Framer {
     /// The next whole packet, `None` while it is incomplete.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, DecodeError> {
         let bytes = &self.buffer[self.start..];
-        let malformed = |what| DecodeError { what, remaining: bytes.len(), incomplete: false };
+        let malformed = |what| DecodeError { what, remaining: bytes.len(), flaw: Flaw::Malformed };
         let Some(header) = bytes.get(..HEADER_BYTES) else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
         let packet_type = PacketType::from_u8(header[0]).ok_or_else(|| malformed("packet type"))?;
@@ -179,13 +179,13 @@ impl Framer {
         match &mut self.message {
             None => self.message = Some(Message { packet_type: packet.packet_type, status: packet.status, data: packet.data }),
             Some(message) if message.packet_type != packet.packet_type => {
-                return Err(DecodeError { what: "packet type within a message", remaining: 0, incomplete: false });
+                return Err(DecodeError { what: "packet type within a message", remaining: 0, flaw: Flaw::Malformed });
             }
             Some(message) => message.data.extend_from_slice(&packet.data),
         }
         let message_bytes = self.message.as_ref().map_or(0, |m| m.data.len());
         if message_bytes > self.message_bytes_max {
-            return Err(DecodeError { what: "message length", remaining: message_bytes, incomplete: false });
+            return Err(DecodeError { what: "message length", remaining: message_bytes, flaw: Flaw::Malformed });
         }
         let whole = if last { self.message.take() } else { None };
         Ok(if given_up { None } else { whole })

@@ -7,7 +7,7 @@
 
 use crate::TdsVersion;
 use crate::batch::Headers;
-use crate::buffer::{DecodeError, Reader, Writer};
+use crate::buffer::{DecodeError, Flaw, Reader, Writer};
 use crate::table_value::{self, TableValue};
 use crate::type_info::TypeInfo;
 use crate::value;
@@ -67,6 +67,9 @@ pub struct RpcCall {
     pub no_metadata: bool,
     /// Its parameters.
     pub parameters: Vec<RpcParameter>,
+    /// Position of the first parameter whose value its type does not have; it was read as NULL. Such a call is to be
+    /// refused (8023), and those beside it stand.
+    pub invalid: Option<usize>,
 }
 
 /// The calls of an RPC message.
@@ -91,6 +94,7 @@ fn call(reader: &mut Reader<'_>) -> Result<RpcCall, DecodeError> {
     };
     let options = reader.u16("procedure options")?;
     let mut parameters = Vec::new();
+    let mut invalid = None;
     while let Some(next) = reader.peek() {
         if CALL_SEPARATORS.contains(&next) {
             reader.u8("call separator")?;
@@ -99,22 +103,30 @@ fn call(reader: &mut Reader<'_>) -> Result<RpcCall, DecodeError> {
         if parameters.len() == PARAMETERS_MAX {
             return Err(reader.malformed("parameter count"));
         }
-        parameters.push(parameter(reader)?);
+        let (parameter, valid) = parameter(reader)?;
+        if !valid {
+            invalid = invalid.or(Some(parameters.len()));
+        }
+        parameters.push(parameter);
     }
-    Ok(RpcCall { procedure, no_metadata: options & 0x02 != 0, parameters })
+    Ok(RpcCall { procedure, no_metadata: options & 0x02 != 0, parameters, invalid })
 }
 
-fn parameter(reader: &mut Reader<'_>) -> Result<RpcParameter, DecodeError> {
+/// A parameter, and whether its type has the value.
+fn parameter(reader: &mut Reader<'_>) -> Result<(RpcParameter, bool), DecodeError> {
     let name = reader.b_varchar("parameter name")?;
     let status = reader.u8("parameter status")?;
     let (output, default) = (status & BY_REFERENCE != 0, status & DEFAULT_VALUE != 0);
     if reader.peek() == Some(table_value::TYPE) {
-        let table = table_value::decode(reader)?;
-        return Ok(RpcParameter { name, output, default, sql_type: SqlType::Int, value: Scalar::Null, table: Some(table) });
+        let (table, valid) = table_value::decode(reader)?;
+        return Ok((RpcParameter { name, output, default, sql_type: SqlType::Int, value: Scalar::Null, table: Some(table) }, valid));
     }
     let info = TypeInfo::decode(reader)?;
-    let value = value::decode_parameter(&info, reader)?;
-    Ok(RpcParameter { name, output, default, sql_type: info.sql_type, value, table: None })
+    let (value, valid) = match value::decode_parameter(&info, reader) {
+        Err(error) if error.flaw == Flaw::Value => (Scalar::Null, false),
+        value => (value?, true),
+    };
+    Ok((RpcParameter { name, output, default, sql_type: info.sql_type, value, table: None }, valid))
 }
 
 /// Appends the data of an RPC message with one call.
@@ -158,6 +170,7 @@ mod tests {
                 parameter("@a", true, SqlType::Int, Scalar::Int(-5)),
                 parameter("@b", false, SqlType::DateTime2 { scale: 3 }, Scalar::Null),
             ],
+            invalid: None,
         }
     }
 
@@ -175,6 +188,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A datetime before 1753, which FreeTDS sends for a timestamp of the year 1, once ended the connection.
+    #[test]
+    fn a_value_that_its_type_has_not_is_told_and_the_rest_read() {
+        let mut bytes = Vec::new();
+        let mut call = sample("dbo.mine");
+        call.parameters[2] = RpcParameter { sql_type: SqlType::DateTime, value: Scalar::DateTime(0), ..call.parameters[2].clone() };
+        call.parameters.push(call.parameters[1].clone());
+        encode(&call, Headers::default(), &mut bytes);
+        let value = bytes.windows(9).position(|w| w == [8, 0, 0, 0, 0, 0, 0, 0, 0]).expect("the datetime is there");
+        bytes[value + 1..value + 5].copy_from_slice(&(-693_595i32).to_le_bytes());
+        call.parameters[2].value = Scalar::Null;
+        call.invalid = Some(2);
+        assert_eq!(decode(&bytes, TdsVersion::V7_4).unwrap(), [call]);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!
 //! Bounds: the columns of a table, and the bytes of the message, which bound the rows. What does not fit is malformed.
 
-use crate::buffer::{DecodeError, Reader, Writer};
+use crate::buffer::{DecodeError, Flaw, Reader, Writer};
 use crate::type_info::TypeInfo;
 use crate::value;
 use thawdb_types::{Scalar, SqlType};
@@ -54,8 +54,9 @@ impl TableValue {
     }
 }
 
-/// Reads a table-valued parameter, its type token first.
-pub fn decode(reader: &mut Reader<'_>) -> Result<TableValue, DecodeError> {
+/// Reads a table-valued parameter, its type token first, and whether all its values are ones of their types; one that is
+/// not was read as NULL.
+pub fn decode(reader: &mut Reader<'_>) -> Result<(TableValue, bool), DecodeError> {
     reader.u8("table type")?;
     reader.b_varchar("database of the table type")?;
     let (schema, type_name) = (reader.b_varchar("schema of the table type")?, reader.b_varchar("name of the table type")?);
@@ -77,13 +78,20 @@ pub fn decode(reader: &mut Reader<'_>) -> Result<TableValue, DecodeError> {
     }
     table.order = (0..infos.len()).collect();
     decode_hints(reader, &mut table)?;
+    let mut valid = true;
     loop {
         match reader.u8("table row")? {
-            END => return Ok(table),
+            END => return Ok((table, valid)),
             ROW if !infos.is_empty() => {
                 let sent = infos.iter().zip(&table.columns).filter(|(_, (_, default))| !default);
-                let row = sent.map(|(info, _)| value::decode_parameter(info, reader)).collect::<Result<_, _>>()?;
-                table.rows.push(row);
+                let value = |(info, _)| match value::decode_parameter(info, reader) {
+                    Err(error) if error.flaw == Flaw::Value => {
+                        valid = false;
+                        Ok(Scalar::Null)
+                    }
+                    value => value,
+                };
+                table.rows.push(sent.map(value).collect::<Result<_, _>>()?);
             }
             _ => return Err(reader.malformed("table row")),
         }
@@ -167,7 +175,7 @@ mod tests {
             let mut bytes = Vec::new();
             encode(&table, &mut bytes);
             let mut reader = Reader::new(&bytes);
-            assert_eq!(decode(&mut reader).unwrap(), table);
+            assert_eq!(decode(&mut reader).unwrap(), (table, true));
             assert!(reader.is_empty());
         }
         assert_eq!(sample().targets(), [0, 2]);
@@ -180,7 +188,7 @@ mod tests {
         encode(&TableValue { rows: Vec::new(), ..sample() }, &mut bytes);
         bytes.truncate(bytes.len() - 2);
         bytes.extend_from_slice(&[ORDER_UNIQUE, 1, 0, 1, 0, 1, COLUMN_ORDERING, 3, 0, 3, 0, 1, 0, 2, 0, END, END]);
-        assert_eq!(decode(&mut Reader::new(&bytes)).unwrap().order, [2, 0, 1]);
+        assert_eq!(decode(&mut Reader::new(&bytes)).unwrap().0.order, [2, 0, 1]);
         let at = bytes.len() - 4;
         bytes[at] = 1;
         assert_eq!(decode(&mut Reader::new(&bytes)).unwrap_err().what, "column ordering");

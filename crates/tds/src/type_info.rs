@@ -265,6 +265,8 @@ impl TypeInfo {
 
     fn decode_decimal(code: u8, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let [_, precision, scale] = reader.array("decimal type")?;
+        // mssql-jdbc's word for the decimals of a table value without rows.
+        let precision = if precision == 0 { 38 } else { precision };
         if !(1..=38).contains(&precision) || scale > precision {
             return Err(reader.malformed("decimal type"));
         }

@@ -223,7 +223,7 @@ pub fn decode(info: &TypeInfo, reader: &mut Reader<'_>) -> Result<Scalar, Decode
     }
 }
 
-/// Reads a parameter's or bulk row's value; text, ntext and image have a ULONG length and no pointer there.
+/// Reads a parameter's value; text, ntext and image have a ULONG length and no pointer there.
 pub fn decode_parameter(info: &TypeInfo, reader: &mut Reader<'_>) -> Result<Scalar, DecodeError> {
     match info.length {
         ValueLength::TextPointer => large(info, reader),
@@ -261,7 +261,7 @@ fn chunks(reader: &mut Reader<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
 }
 
 pub(crate) fn scalar(info: &TypeInfo, bytes: &[u8], at: &Reader<'_>) -> Result<Scalar, DecodeError> {
-    let wrong = || at.malformed("value");
+    let wrong = || at.no_value("value");
     let fixed = |n: usize| if bytes.len() == n { Ok(little(bytes)) } else { Err(wrong()) };
     Ok(match info.sql_type {
         SqlType::Bit => Scalar::Bit(fixed(1)? != 0),

@@ -69,19 +69,21 @@ pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Scalar, DecodeError> {
     if length == 0 {
         return Ok(Scalar::Null);
     }
-    if length > BYTES_MAX {
-        return Err(reader.malformed("sql_variant length"));
-    }
     let whole = reader.bytes(length, "sql_variant value")?;
-    let mut inner = Reader::new(whole);
-    let info = base_info(&mut inner)?;
-    let rest = inner.remaining();
-    let bytes = inner.bytes(rest, "sql_variant value")?;
-    let scalar = value::scalar(&info, bytes, &inner)?;
-    if !fits(&info.sql_type, &scalar, bytes.len()) {
-        return Err(reader.malformed("sql_variant value"));
+    // Its length says where it ends, whatever is wrong inside.
+    value_of(whole).ok_or(reader.no_value("sql_variant value"))
+}
+
+/// The bytes to be kept of a whole value.
+fn value_of(whole: &[u8]) -> Option<Scalar> {
+    if whole.len() > BYTES_MAX {
+        return None;
     }
-    Ok(Scalar::Binary(variant::encode(&scalar, &info.sql_type)))
+    let mut inner = Reader::new(whole);
+    let info = base_info(&mut inner).ok()?;
+    let bytes = inner.bytes(inner.remaining(), "sql_variant value").ok()?;
+    let scalar = value::scalar(&info, bytes, &inner).ok()?;
+    fits(&info.sql_type, &scalar, bytes.len()).then(|| Scalar::Binary(variant::encode(&scalar, &info.sql_type)))
 }
 
 /// Whether a text or binary is no longer, and a decimal has no more digits, than its type says.

@@ -92,6 +92,17 @@ pub enum EnvChange {
     ResetConnection,
 }
 
+/// Where a column of a cursor's rows comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrowseColumn {
+    /// Which of the tables told with it, from 1; 0 for an expression.
+    pub table: u8,
+    /// Whether it is part of the table's key.
+    pub key: bool,
+    /// Its name in the table, where it is shown by another.
+    pub base_name: Option<String>,
+}
+
 /// The receiver has gone or refuses more: the statement stops as if cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkClosed;
@@ -100,6 +111,9 @@ pub struct SinkClosed;
 pub trait ResultSink {
     /// A result set begins; every `rows` until the next `done` belongs to it.
     fn columns(&mut self, columns: &[OutputColumn]) -> Result<(), SinkClosed>;
+    /// Tables (database, schema, name) and columns that the rows of the result set come from, after `columns`: for clients
+    /// that change rows through a cursor. Who does not need it ignores it.
+    fn browse(&mut self, _tables: &[[String; 3]], _columns: &[BrowseColumn]) {}
     /// Rows of the present result set.
     fn rows(&mut self, batch: &Batch) -> Result<(), SinkClosed>;
     /// One row of the present result set, by its values; as [`Self::rows`] unless the receiver has a shorter way.

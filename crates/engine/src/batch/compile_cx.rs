@@ -249,8 +249,7 @@ impl SessionState {
             concat_null_yields_null: self.options.concat_null_yields_null,
             ansi_null_default: self.options.ansi_null_default_on,
             default_schema: self.default_schema_id(),
-            date_order: thawdb_types::convert::DateOrder::by_name(self.options.date_format)
-                .unwrap_or(thawdb_types::convert::DateOrder::Mdy),
+            date_order: self.options.date_order,
             rewrite: true,
         }
     }

@@ -164,6 +164,16 @@ impl Interpreter<'_, '_> {
             return Err(message(16_905, &[]).into());
         }
         let declaration = cursor.declaration.clone();
+        let opened = self.open_rows(&declaration)?;
+        if let Some(cursor) = self.session.cursors.all.get_mut(&id) {
+            cursor.open = Some(opened);
+        }
+        self.session.cursors.last_opened = Some(id);
+        Ok(())
+    }
+
+    /// The rows of a cursor as they are now, read in a frame of its declaration's values.
+    pub(crate) fn open_rows(&mut self, declaration: &CursorDeclaration) -> Result<OpenCursor, Failure> {
         let around = self.session.frame();
         let mut frame = Frame {
             variables: declaration.variables.clone(),
@@ -178,14 +188,9 @@ impl Interpreter<'_, '_> {
             declaration.table_variables.iter().filter(|(_, table)| there(table)).map(|(n, t)| (n.clone(), t.clone())).collect();
         frame.rowsets.clone_from(&self.session.frame().rowsets);
         self.session.frames.push(frame);
-        let opened = self.transactional(|this| this.rows_of_cursor(&declaration));
+        let opened = self.transactional(|this| this.rows_of_cursor(declaration));
         self.session.frames.pop();
-        let opened = opened?;
-        if let Some(cursor) = self.session.cursors.all.get_mut(&id) {
-            cursor.open = Some(opened);
-        }
-        self.session.cursors.last_opened = Some(id);
-        Ok(())
+        opened
     }
 
     fn rows_of_cursor(&mut self, declaration: &CursorDeclaration) -> Result<OpenCursor, Failure> {

@@ -103,7 +103,7 @@ pub(crate) fn end_of_call(session: &mut SessionState, out: &mut Outbox<'_>, fail
 }
 
 /// The message of a syntax error.
-fn syntax_error(error: &SyntaxError) -> SqlError {
+pub(crate) fn syntax_error(error: &SyntaxError) -> SqlError {
     SqlError { number: error.number, severity: error.severity, state: error.state, text: error.text(), line: error.line, procedure: None }
 }
 
@@ -456,7 +456,7 @@ pub(crate) fn run_with_parameters(
     let outputs = bind_declared(session, &mut frame, &declared, by, arguments)?;
     let before = session.transactions.count;
     let (status, frame) = run_scope(session, out, Source::Text(text), frame, Caller::Procedure)?;
-    if session.transactions.count != before {
+    if transactions_differ(session, before) {
         let error = message(266, &[&before, &session.transactions.count]).with_state(2).at_line(1);
         out.message(&error);
         session.last_error = 266;
@@ -464,8 +464,15 @@ pub(crate) fn run_with_parameters(
     Ok((status, outputs.into_iter().map(|(argument, position)| (argument, frame.variables[position].clone())).collect()))
 }
 
+/// Whether a call has left another number of transactions than there were, which 266 tells. A transaction begun by a
+/// statement under IMPLICIT_TRANSACTIONS is the client's to end: drivers without autocommit prepare and call like this.
+pub(crate) fn transactions_differ(session: &SessionState, before: u32) -> bool {
+    let begun_by_itself = before == 0 && session.transactions.count == 1 && session.options.implicit_transactions;
+    session.transactions.count != before && !begun_by_itself
+}
+
 /// The parameters that a declaration declares.
-fn parse_declarations(session: &SessionState, declarations: &str) -> Result<Arc<Vec<Parameter>>, SqlError> {
+pub(crate) fn parse_declarations(session: &SessionState, declarations: &str) -> Result<Arc<Vec<Parameter>>, SqlError> {
     if declarations.trim().is_empty() {
         return Ok(Arc::default());
     }
@@ -573,7 +580,7 @@ pub(crate) fn bind_declared(
 }
 
 /// Puts a table into a table-valued parameter: the caller's variable itself, rows a client sent, or none.
-fn bind_table(
+pub(crate) fn bind_table(
     session: &mut SessionState,
     frame: &mut Frame,
     name: &str,

@@ -189,7 +189,7 @@ pub(crate) fn run_module(
     let source = Source::Module { object: &found.object, statements, database: &found.database, returns: None };
     let (status, frame) = run_scope(session, out, source, frame, Caller::Module)?;
     // A trigger whose transaction has ended says so by 3609 instead.
-    if session.transactions.count != before && !frame.is_trigger {
+    if crate::batch::execute::transactions_differ(session, before) && !frame.is_trigger {
         let mut error = message(266, &[&before, &session.transactions.count]).with_state(2);
         error.procedure = Some(found.object.name.clone());
         if guarded {

@@ -3,7 +3,7 @@
 //! Invariant: the sink sees exactly one `done` with `more == false` a call, the last thing of all (`finish`).
 
 use crate::api::batch::Batch;
-use crate::api::sink::{DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
+use crate::api::sink::{BrowseColumn, DoneInfo, DoneKind, EnvChange, ResultSink, SinkClosed, StatementKind};
 use crate::batch::result_sets::Shape;
 use crate::session::rowset::Rowset;
 use crate::storage_error::cancelled;
@@ -102,6 +102,13 @@ impl<'s> Outbox<'s> {
         self.open_result = true;
         let outcome = self.sink.columns(columns);
         self.check(outcome)
+    }
+
+    /// Where the columns just sent come from.
+    pub(crate) fn browse(&mut self, tables: &[[String; 3]], columns: &[BrowseColumn]) {
+        if self.capture.is_none() {
+            self.sink.browse(tables, columns);
+        }
     }
 
     pub(crate) fn rows(&mut self, batch: &Batch) -> Result<(), SqlError> {

@@ -100,7 +100,7 @@ impl ReadyCall {
         let source = Source::Ready { text: &self.text, statements: &self.parsed.batch.statements, kept: &self.kept };
         let (status, frame) = run_scope(session, out, source, frame, Caller::Procedure)?;
         self.variables = frame.variables;
-        if session.transactions.count != before {
+        if crate::batch::execute::transactions_differ(session, before) {
             let error = message(266, &[&before, &session.transactions.count]).with_state(2).at_line(1);
             out.message(&error);
             session.last_error = 266;

@@ -7,6 +7,7 @@ use crate::session::isolation::Isolation;
 use crate::session::options::Options;
 use std::sync::Arc;
 use thawdb_tsql::ast::{Expr, IsolationLevel, ObjectName, SetOption};
+use thawdb_types::convert::DateOrder;
 use thawdb_types::{Scalar, SqlType};
 
 impl Interpreter<'_, '_> {
@@ -169,8 +170,9 @@ impl Interpreter<'_, '_> {
 
     fn set_date_format(&mut self, value: &Expr) -> Result<(), Failure> {
         let text = self.text_value(value)?.unwrap_or_default();
-        let known = ["mdy", "dmy", "ymd", "ydm", "myd", "dym"].into_iter().find(|known| text.eq_ignore_ascii_case(known));
-        self.session.options.date_format = known.ok_or_else(|| message(2741, &[&text]))?;
+        let order = DateOrder::by_name(&text).ok_or_else(|| message(2741, &[&text]))?;
+        self.session.options.date_order = order;
+        self.session.ticket.facts.lock().date_order = order;
         Ok(())
     }
 

@@ -161,6 +161,7 @@ fn facts_of(engine: &Engine, request: &LoginRequest, login: &str) -> SessionFact
         isolation: 2,
         lock_timeout_ms: -1,
         date_first: 7,
+        date_order: thawdb_types::convert::DateOrder::Mdy,
         ..SessionFacts::default()
     }
 }

@@ -57,6 +57,7 @@ pub(crate) struct SessionFacts {
     pub(crate) row_count: i64,
     pub(crate) last_error: i32,
     pub(crate) date_first: u8,
+    pub(crate) date_order: thawdb_types::convert::DateOrder,
     pub(crate) prepared_count: usize,
     /// Of long work, 0 to 100; 0 for other work.
     pub(crate) percent_complete: f32,

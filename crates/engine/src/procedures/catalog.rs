@@ -1,4 +1,4 @@
-//! Catalog procedures: T-SQL texts over the views, with the columns that ODBC and JDBC drivers expect.
+//! Catalog procedures: T-SQL texts over the views. Those that drivers ask are in `metadata`.
 
 /// A procedure whose body is a text.
 #[derive(Debug)]
@@ -32,59 +32,8 @@ pub(crate) const PROCEDURES: &[CatalogProcedure] = &[
                CAST(NULL AS varchar(254)) AS REMARKS FROM sys.databases AS d JOIN sys.master_files AS f ON f.database_id = d.database_id \
                GROUP BY d.name ORDER BY d.name",
     },
-    CatalogProcedure {
-        name: "sp_tables",
-        parameters: "@table_name nvarchar(384) = NULL, @table_owner nvarchar(384) = NULL, @table_qualifier sysname = NULL, \
-                     @table_type varchar(100) = NULL, @fUsePattern bit = 1",
-        text: "SELECT DB_NAME() AS TABLE_QUALIFIER, s.name AS TABLE_OWNER, o.name AS TABLE_NAME, \
-               CAST(CASE o.type WHEN 'U ' THEN 'TABLE' WHEN 'V ' THEN CASE WHEN o.is_ms_shipped = 1 THEN 'SYSTEM TABLE' ELSE 'VIEW' END \
-               END AS varchar(32)) AS TABLE_TYPE, CAST(NULL AS varchar(254)) AS REMARKS \
-               FROM sys.all_objects AS o JOIN sys.schemas AS s ON s.schema_id = o.schema_id \
-               WHERE o.type IN ('U ', 'V ') \
-               AND (@table_name IS NULL OR (@fUsePattern = 1 AND o.name LIKE @table_name) OR (@fUsePattern = 0 AND o.name = @table_name)) \
-               AND (@table_owner IS NULL OR (@fUsePattern = 1 AND s.name LIKE @table_owner) OR (@fUsePattern = 0 AND s.name = @table_owner)) \
-               AND (@table_type IS NULL OR CHARINDEX('''' + CASE WHEN o.type = 'U ' THEN 'TABLE' WHEN o.is_ms_shipped = 1 \
-               THEN 'SYSTEM TABLE' ELSE 'VIEW' END + '''', @table_type) > 0) \
-               ORDER BY TABLE_TYPE, TABLE_QUALIFIER, TABLE_OWNER, TABLE_NAME",
-    },
     CatalogProcedure { name: "sp_readerrorlog", parameters: ERROR_LOG_PARAMETERS, text: ERROR_LOG_TEXT },
     CatalogProcedure { name: "xp_readerrorlog", parameters: ERROR_LOG_PARAMETERS, text: ERROR_LOG_TEXT },
-    CatalogProcedure { name: "sp_columns", parameters: COLUMNS_PARAMETERS, text: COLUMNS_TEXT },
-    CatalogProcedure { name: "sp_columns_90", parameters: COLUMNS_PARAMETERS, text: COLUMNS_TEXT },
-    CatalogProcedure { name: "sp_columns_100", parameters: COLUMNS_PARAMETERS, text: COLUMNS_TEXT },
-    CatalogProcedure {
-        name: "sp_pkeys",
-        parameters: "@table_name sysname, @table_owner sysname = NULL, @table_qualifier sysname = NULL",
-        text: "SELECT DB_NAME() AS TABLE_QUALIFIER, s.name AS TABLE_OWNER, t.name AS TABLE_NAME, c.name AS COLUMN_NAME, \
-               CAST(ic.key_ordinal AS smallint) AS KEY_SEQ, i.name AS PK_NAME \
-               FROM sys.indexes AS i JOIN sys.tables AS t ON t.object_id = i.object_id JOIN sys.schemas AS s ON s.schema_id = t.schema_id \
-               JOIN sys.index_columns AS ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id \
-               JOIN sys.columns AS c ON c.object_id = ic.object_id AND c.column_id = ic.column_id \
-               WHERE i.is_primary_key = 1 AND t.name = @table_name AND (@table_owner IS NULL OR s.name = @table_owner) \
-               ORDER BY TABLE_QUALIFIER, TABLE_OWNER, TABLE_NAME, KEY_SEQ",
-    },
-    CatalogProcedure { name: "sp_statistics", parameters: STATISTICS_PARAMETERS, text: STATISTICS_TEXT },
-    CatalogProcedure { name: "sp_statistics_100", parameters: STATISTICS_PARAMETERS, text: STATISTICS_TEXT },
-    CatalogProcedure {
-        name: "sp_fkeys",
-        parameters: "@pktable_name sysname = NULL, @pktable_owner sysname = NULL, @pktable_qualifier sysname = NULL, \
-                     @fktable_name sysname = NULL, @fktable_owner sysname = NULL, @fktable_qualifier sysname = NULL",
-        text: "SELECT CAST(NULL AS sysname) AS PKTABLE_QUALIFIER, CAST(NULL AS sysname) AS PKTABLE_OWNER, CAST(name AS sysname) AS PKTABLE_NAME, \
-               CAST(NULL AS sysname) AS PKCOLUMN_NAME, CAST(NULL AS sysname) AS FKTABLE_QUALIFIER, CAST(NULL AS sysname) AS FKTABLE_OWNER, \
-               CAST(NULL AS sysname) AS FKTABLE_NAME, CAST(NULL AS sysname) AS FKCOLUMN_NAME, CAST(0 AS smallint) AS KEY_SEQ, \
-               CAST(0 AS smallint) AS UPDATE_RULE, CAST(0 AS smallint) AS DELETE_RULE, CAST(NULL AS sysname) AS FK_NAME, \
-               CAST(NULL AS sysname) AS PK_NAME, CAST(0 AS smallint) AS DEFERRABILITY FROM sys.foreign_keys",
-    },
-    CatalogProcedure {
-        name: "sp_stored_procedures",
-        parameters: "@sp_name nvarchar(390) = NULL, @sp_owner nvarchar(384) = NULL, @sp_qualifier sysname = NULL, @fUsePattern bit = 1",
-        text: "SELECT DB_NAME() AS PROCEDURE_QUALIFIER, SCHEMA_NAME(schema_id) AS PROCEDURE_OWNER, CAST(name AS nvarchar(134)) AS PROCEDURE_NAME, \
-               -1 AS NUM_INPUT_PARAMS, -1 AS NUM_OUTPUT_PARAMS, -1 AS NUM_RESULT_SETS, CAST(NULL AS varchar(254)) AS REMARKS, \
-               CAST(2 AS smallint) AS PROCEDURE_TYPE FROM sys.procedures",
-    },
-    CatalogProcedure { name: "sp_datatype_info", parameters: TYPES_PARAMETERS, text: TYPES_TEXT },
-    CatalogProcedure { name: "sp_datatype_info_90", parameters: TYPES_PARAMETERS, text: TYPES_TEXT },
-    CatalogProcedure { name: "sp_datatype_info_100", parameters: TYPES_PARAMETERS, text: TYPES_TEXT },
     CatalogProcedure { name: "sp_who", parameters: WHO_PARAMETERS, text: WHO_TEXT },
     CatalogProcedure { name: "sp_who2", parameters: WHO_PARAMETERS, text: WHO_TEXT },
     CatalogProcedure {
@@ -168,71 +117,6 @@ const ERROR_LOG_PARAMETERS: &str = "@p1 int = 0, @p2 int = 1, @p3 nvarchar(4000)
 const ERROR_LOG_TEXT: &str = "SELECT LogDate, ProcessInfo, Text FROM sys.thawdb_error_log \
     WHERE ISNULL(@p1, 0) = 0 AND ISNULL(@p2, 1) = 1 AND (@p3 IS NULL OR CHARINDEX(@p3, Text) > 0) \
     AND (@p4 IS NULL OR CHARINDEX(@p4, Text) > 0) ORDER BY LogDate";
-
-const COLUMNS_PARAMETERS: &str = "@table_name nvarchar(384), @table_owner nvarchar(384) = NULL, @table_qualifier sysname = NULL, \
-     @column_name nvarchar(384) = NULL, @ODBCVer int = 2, @fUsePattern bit = 1";
-
-/// ODBC's numbers of types: concise type, then what the views already tell.
-const COLUMNS_TEXT: &str = "SELECT DB_NAME() AS TABLE_QUALIFIER, s.name AS TABLE_OWNER, o.name AS TABLE_NAME, c.name AS COLUMN_NAME, \
-     CAST(CASE TYPE_NAME(c.system_type_id) WHEN 'bit' THEN -7 WHEN 'tinyint' THEN -6 WHEN 'smallint' THEN 5 WHEN 'int' THEN 4 \
-     WHEN 'bigint' THEN -5 WHEN 'decimal' THEN 3 WHEN 'numeric' THEN 2 WHEN 'money' THEN 3 WHEN 'smallmoney' THEN 3 WHEN 'real' THEN 7 \
-     WHEN 'float' THEN 6 WHEN 'date' THEN -9 WHEN 'time' THEN -9 WHEN 'datetime2' THEN -9 WHEN 'datetimeoffset' THEN -9 WHEN 'datetime' THEN 11 \
-     WHEN 'smalldatetime' THEN 11 WHEN 'char' THEN 1 WHEN 'varchar' THEN CASE c.max_length WHEN -1 THEN -1 ELSE 12 END WHEN 'text' THEN -1 \
-     WHEN 'nchar' THEN -8 WHEN 'nvarchar' THEN CASE c.max_length WHEN -1 THEN -10 ELSE -9 END WHEN 'ntext' THEN -10 WHEN 'binary' THEN -2 \
-     WHEN 'timestamp' THEN -2 WHEN 'varbinary' THEN CASE c.max_length WHEN -1 THEN -4 ELSE -3 END WHEN 'image' THEN -4 \
-     WHEN 'uniqueidentifier' THEN -11 ELSE -10 END AS smallint) AS DATA_TYPE, \
-     CAST(TYPE_NAME(c.user_type_id) + CASE WHEN c.is_identity = 1 THEN ' identity' ELSE '' END AS sysname) AS TYPE_NAME, \
-     CASE WHEN c.precision > 0 THEN CAST(c.precision AS int) WHEN c.max_length = -1 THEN 0 \
-     WHEN c.system_type_id IN (99, 231, 239) THEN CAST(c.max_length AS int) / 2 ELSE CAST(c.max_length AS int) END AS [PRECISION], \
-     CASE WHEN c.max_length = -1 THEN 0 WHEN c.system_type_id IN (106, 108) THEN CAST(c.precision AS int) + 2 \
-     WHEN c.system_type_id IN (58, 61) THEN 16 ELSE CAST(c.max_length AS int) END AS LENGTH, \
-     CASE WHEN c.system_type_id IN (48, 52, 56, 60, 106, 108, 122, 127, 61, 41, 42, 43) THEN CAST(c.scale AS smallint) END AS SCALE, \
-     CASE WHEN c.system_type_id IN (48, 52, 56, 60, 106, 108, 122, 127) THEN CAST(10 AS smallint) \
-     WHEN c.system_type_id IN (59, 62) THEN CAST(2 AS smallint) END AS RADIX, \
-     CAST(c.is_nullable AS smallint) AS NULLABLE, CAST(NULL AS varchar(254)) AS REMARKS, d.definition AS COLUMN_DEF, \
-     CAST(CASE WHEN c.system_type_id IN (40, 41, 42, 43, 58, 61) THEN 9 ELSE 0 END AS smallint) AS SQL_DATA_TYPE, \
-     CAST(CASE WHEN c.system_type_id IN (58, 61, 42) THEN 3 END AS smallint) AS SQL_DATETIME_SUB, \
-     CASE WHEN c.max_length = -1 THEN 0 WHEN c.system_type_id IN (34, 35, 99, 165, 167, 173, 175, 231, 239) THEN CAST(c.max_length AS int) END \
-     AS CHAR_OCTET_LENGTH, CAST(ROW_NUMBER() OVER (PARTITION BY c.object_id ORDER BY c.column_id) AS int) AS ORDINAL_POSITION, \
-     CAST(CASE c.is_nullable WHEN 1 THEN 'YES' ELSE 'NO' END AS varchar(254)) AS IS_NULLABLE, CAST(0 AS tinyint) AS SS_DATA_TYPE \
-     FROM sys.all_columns AS c JOIN sys.all_objects AS o ON o.object_id = c.object_id JOIN sys.schemas AS s ON s.schema_id = o.schema_id \
-     LEFT JOIN sys.default_constraints AS d ON d.object_id = c.default_object_id \
-     WHERE (o.name LIKE @table_name OR (@fUsePattern = 0 AND o.name = @table_name)) \
-     AND (@table_owner IS NULL OR s.name LIKE @table_owner) AND (@column_name IS NULL OR c.name LIKE @column_name) \
-     ORDER BY TABLE_QUALIFIER, TABLE_OWNER, TABLE_NAME, ORDINAL_POSITION";
-
-const STATISTICS_PARAMETERS: &str = "@table_name sysname, @table_owner sysname = NULL, @table_qualifier sysname = NULL, \
-     @index_name sysname = '%', @is_unique char(1) = 'N', @accuracy char(1) = 'Q'";
-
-const STATISTICS_TEXT: &str = "SELECT DB_NAME() AS TABLE_QUALIFIER, s.name AS TABLE_OWNER, t.name AS TABLE_NAME, \
-     CAST(CASE i.is_unique WHEN 1 THEN 0 ELSE 1 END AS smallint) AS NON_UNIQUE, t.name AS INDEX_QUALIFIER, i.name AS INDEX_NAME, \
-     CAST(CASE i.index_id WHEN 1 THEN 1 ELSE 3 END AS smallint) AS TYPE, CAST(ic.key_ordinal AS smallint) AS SEQ_IN_INDEX, \
-     c.name AS COLUMN_NAME, CAST(CASE ic.is_descending_key WHEN 1 THEN 'D' ELSE 'A' END AS char(1)) AS COLLATION, \
-     CAST(NULL AS int) AS CARDINALITY, CAST(NULL AS int) AS PAGES, CAST(NULL AS varchar(128)) AS FILTER_CONDITION \
-     FROM sys.indexes AS i JOIN sys.tables AS t ON t.object_id = i.object_id JOIN sys.schemas AS s ON s.schema_id = t.schema_id \
-     JOIN sys.index_columns AS ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id \
-     JOIN sys.columns AS c ON c.object_id = ic.object_id AND c.column_id = ic.column_id \
-     WHERE t.name = @table_name AND (@table_owner IS NULL OR s.name = @table_owner) AND ic.is_included_column = 0 \
-     AND i.name LIKE @index_name AND (@is_unique <> 'Y' OR i.is_unique = 1) \
-     ORDER BY NON_UNIQUE, TYPE, INDEX_NAME, SEQ_IN_INDEX";
-
-const TYPES_PARAMETERS: &str = "@data_type int = 0, @ODBCVer tinyint = 2";
-
-const TYPES_TEXT: &str = "SELECT * FROM (SELECT t.name AS TYPE_NAME, CAST(CASE t.name WHEN 'bit' THEN -7 WHEN 'tinyint' THEN -6 \
-     WHEN 'smallint' THEN 5 WHEN 'int' THEN 4 WHEN 'bigint' THEN -5 WHEN 'decimal' THEN 3 WHEN 'numeric' THEN 2 WHEN 'money' THEN 3 \
-     WHEN 'smallmoney' THEN 3 WHEN 'real' THEN 7 WHEN 'float' THEN 6 WHEN 'datetime' THEN 11 WHEN 'smalldatetime' THEN 11 WHEN 'char' THEN 1 \
-     WHEN 'varchar' THEN 12 WHEN 'text' THEN -1 WHEN 'nchar' THEN -8 WHEN 'ntext' THEN -10 WHEN 'binary' THEN -2 WHEN 'timestamp' THEN -2 \
-     WHEN 'varbinary' THEN -3 WHEN 'image' THEN -4 WHEN 'uniqueidentifier' THEN -11 WHEN 'sql_variant' THEN -150 WHEN 'xml' THEN -152 \
-     ELSE -9 END AS smallint) AS DATA_TYPE, CASE WHEN t.precision > 0 THEN CAST(t.precision AS int) ELSE CAST(t.max_length AS int) END AS [PRECISION], \
-     CAST(CASE WHEN t.collation_name IS NOT NULL THEN '''' WHEN t.system_type_id IN (165, 173, 34) THEN '0x' END AS varchar(32)) AS LITERAL_PREFIX, \
-     CAST(CASE WHEN t.collation_name IS NOT NULL THEN '''' END AS varchar(32)) AS LITERAL_SUFFIX, \
-     CAST(CASE WHEN t.name IN ('decimal', 'numeric') THEN 'precision,scale' WHEN t.name IN ('char', 'varchar', 'nchar', 'nvarchar') THEN 'max length' \
-     END AS varchar(32)) AS CREATE_PARAMS, CAST(t.is_nullable AS smallint) AS NULLABLE, \
-     CAST(CASE WHEN t.collation_name IS NULL THEN 0 ELSE 1 END AS smallint) AS CASE_SENSITIVE, CAST(3 AS smallint) AS SEARCHABLE, \
-     CAST(CASE t.name WHEN 'tinyint' THEN 1 ELSE 0 END AS smallint) AS UNSIGNED_ATTRIBUTE, \
-     CAST(CASE WHEN t.name IN ('money', 'smallmoney') THEN 1 ELSE 0 END AS smallint) AS MONEY, CAST(0 AS smallint) AS AUTO_INCREMENT, \
-     t.name AS LOCAL_TYPE_NAME, CAST(0 AS smallint) AS MINIMUM_SCALE, CAST(t.scale AS smallint) AS MAXIMUM_SCALE, t.user_type_id AS USERTYPE \
-     FROM sys.types AS t) AS x WHERE @data_type = 0 OR DATA_TYPE = @data_type ORDER BY DATA_TYPE, TYPE_NAME";
 
 const WHO_PARAMETERS: &str = "@loginame sysname = NULL";
 

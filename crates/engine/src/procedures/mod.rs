@@ -4,13 +4,17 @@
 //! EXEC name, RPC name ─► find ─► Text: sp_executesql, sp_prepare, ...     run a text given as an argument
 //!                              ─► Catalog: sp_tables, sp_columns, ...     a T-SQL text of ours over sys views
 //!                              ─► ApplicationLock                         locks on names
-//!                              ─► Refused: sp_cursor...                   known, not built
+//!                              ─► Cursor: sp_cursoropen, ...              cursors by handle
+//!                              ─► Refused                                 known, not built
 //! ```
 
+mod api_cursor;
 pub(crate) mod applock;
 pub(crate) mod catalog;
 pub(crate) mod configure;
+mod describe;
 pub(crate) mod estimate;
+mod metadata;
 mod parameter;
 pub(crate) mod principals;
 pub(crate) mod rename;
@@ -28,6 +32,7 @@ use crate::messages::{message, unsupported};
 use crate::session::CallEnd;
 use crate::session::frame::Frame;
 use crate::session::state::SessionState;
+use api_cursor::CursorProcedure;
 use applock::LockProcedure;
 use catalog::CatalogProcedure;
 use texts::TextProcedure;
@@ -38,6 +43,8 @@ use thawdb_types::{Scalar, SqlError, SqlType};
 pub(crate) enum Procedure {
     Text(TextProcedure),
     Catalog(&'static CatalogProcedure),
+    /// sp_cursoropen and its kin.
+    Cursor(CursorProcedure),
     /// sp_getapplock, sp_releaseapplock.
     ApplicationLock(LockProcedure),
     /// sp_flush_log: makes commits with delayed durability durable.
@@ -46,6 +53,8 @@ pub(crate) enum Procedure {
     Rename,
     /// sp_settriggerorder.
     TriggerOrder,
+    /// sp_describe_first_result_set.
+    Describe,
     /// sp_estimate_data_compression_savings.
     EstimateCompression,
     Refused(&'static str),
@@ -62,19 +71,7 @@ pub(crate) struct Returned {
 }
 
 /// Procedures that exist in SQL Server and whose absence is told by name.
-const REFUSED: [&str; 11] = [
-    "sp_cursor",
-    "sp_cursoropen",
-    "sp_cursorprepare",
-    "sp_cursorexecute",
-    "sp_cursorprepexec",
-    "sp_cursorunprepare",
-    "sp_cursorfetch",
-    "sp_cursoroption",
-    "sp_cursorclose",
-    "sp_prepexecrpc",
-    "sp_addmessage",
-];
+const REFUSED: [&str; 3] = ["sp_prepexecrpc", "sp_addmessage", "sp_describe_undeclared_parameters"];
 
 /// The procedure of a name, with or without `sys.`, `dbo.` or a database before it.
 pub(crate) fn find(name: &str) -> Option<Procedure> {
@@ -88,6 +85,9 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
         return None;
     }
     let bare = name.name.text.to_ascii_lowercase();
+    if let Some(procedure) = CursorProcedure::of(&bare) {
+        return Some(Procedure::Cursor(procedure));
+    }
     if bare == "sp_flush_log" {
         return Some(Procedure::FlushLog);
     }
@@ -100,13 +100,18 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if bare == "sp_settriggerorder" {
         return Some(Procedure::TriggerOrder);
     }
+    if bare == "sp_describe_first_result_set" {
+        return Some(Procedure::Describe);
+    }
     if bare == "sp_estimate_data_compression_savings" {
         return Some(Procedure::EstimateCompression);
     }
     if let Some(text) = TextProcedure::of(&bare) {
         return Some(Procedure::Text(text));
     }
-    if let Some(procedure) = catalog::PROCEDURES.iter().chain(principals::PROCEDURES).find(|procedure| procedure.name == bare) {
+    if let Some(procedure) =
+        catalog::PROCEDURES.iter().chain(principals::PROCEDURES).chain(metadata::procedures()).find(|procedure| procedure.name == bare)
+    {
         return Some(Procedure::Catalog(procedure));
     }
     REFUSED.iter().find(|refused| **refused == bare).map(|refused| Procedure::Refused(refused))
@@ -140,6 +145,7 @@ pub(crate) fn call(
             let outputs = outputs.into_iter().map(|(at, variable)| (at, variable.value, variable.sql_type)).collect();
             Ok(Returned { status, outputs })
         }
+        Procedure::Cursor(procedure) => api_cursor::call(session, out, procedure, arguments),
         Procedure::ApplicationLock(procedure) => applock::call(session, out, procedure, arguments),
         Procedure::FlushLog => {
             let store = session.database.storage.store().clone();
@@ -149,6 +155,7 @@ pub(crate) fn call(
         }
         Procedure::Rename => rename::call(session, out, arguments),
         Procedure::TriggerOrder => trigger_order::call(session, arguments),
+        Procedure::Describe => describe::call(session, out, arguments),
         Procedure::EstimateCompression => estimate::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) if found.object.kind == thawdb_catalog::ObjectKind::Procedure => {

@@ -30,12 +30,12 @@ impl SessionInfo for SessionState {
         self.engine.config.env.clock.local_offset_minutes()
     }
 
-    fn date_order(&self) -> thawdb_types::convert::DateOrder {
-        thawdb_types::convert::DateOrder::by_name(self.options.date_format).unwrap_or(thawdb_types::convert::DateOrder::Mdy)
-    }
-
     fn date_first(&self) -> u8 {
         self.options.date_first
+    }
+
+    fn date_order(&self) -> thawdb_types::convert::DateOrder {
+        self.options.date_order
     }
 
     fn random(&self, bytes: &mut [u8]) {

@@ -10,6 +10,7 @@
 //! A panic in a statement is caught here: the client is told 3624, the work is rolled back, the session ends. Nothing
 //! below is left locked by it: storage's own latches abort the process instead.
 
+pub(crate) mod api_cursors;
 pub(crate) mod application_locks;
 pub(crate) mod bulk;
 pub(crate) mod changes;
@@ -152,6 +153,7 @@ impl Session {
         state.application_locks.forget(&state.engine.locks);
         state.frames.clear();
         state.cursors = cursors::Cursors::default();
+        state.api_cursors = api_cursors::ApiCursors::default();
         state.options = options::Options::default();
         state.prepared = prepared::PreparedTexts::default();
         state.bulk = None;

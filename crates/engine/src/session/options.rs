@@ -3,6 +3,7 @@
 use crate::session::isolation::Isolation;
 use std::sync::Arc;
 use thawdb_catalog::{DatabaseId, ObjectId};
+use thawdb_types::convert::DateOrder;
 
 /// The settings of a session. A procedure or sp_executesql gets a copy; what it sets ends with it.
 #[derive(Debug, Clone)]
@@ -17,7 +18,7 @@ pub(crate) struct Options {
     pub(crate) lock_timeout_ms: i32,
     pub(crate) deadlock_priority: i8,
     pub(crate) date_first: u8,
-    pub(crate) date_format: &'static str,
+    pub(crate) date_order: DateOrder,
     pub(crate) text_size: i32,
     pub(crate) ansi_nulls: bool,
     pub(crate) ansi_padding: bool,
@@ -50,7 +51,7 @@ impl Default for Options {
             lock_timeout_ms: -1,
             deadlock_priority: 0,
             date_first: 7,
-            date_format: "mdy",
+            date_order: DateOrder::Mdy,
             text_size: i32::MAX,
             ansi_nulls: true,
             ansi_padding: true,

@@ -13,6 +13,7 @@ use crate::instance::registry::SessionTicket;
 use crate::instance::{Engine, TEMPDB_ID};
 use crate::messages::message;
 use crate::security::context::Contexts;
+use crate::session::api_cursors::ApiCursors;
 use crate::session::application_locks::ApplicationLocks;
 use crate::session::changes::Changes;
 use crate::session::cursors::Cursors;
@@ -78,6 +79,7 @@ pub(crate) struct SessionState {
     pub(crate) row_count: i64,
     pub(crate) last_identity: Option<i64>,
     pub(crate) cursors: Cursors,
+    pub(crate) api_cursors: ApiCursors,
     pub(crate) prepared: PreparedTexts,
     pub(crate) bulk: Option<crate::session::bulk::BulkTarget>,
     pub(crate) trace_flags: Vec<i32>,
@@ -124,6 +126,7 @@ impl SessionState {
             row_count: 0,
             last_identity: None,
             cursors: Cursors::default(),
+            api_cursors: ApiCursors::default(),
             prepared: PreparedTexts::default(),
             bulk: None,
             trace_flags: Vec::new(),

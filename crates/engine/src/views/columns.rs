@@ -98,6 +98,15 @@ const SYSCOLUMNS: &[Column] = &[
     null("isnullable", Int),
 ];
 
+/// Of bulk copies: how the text of each column travels.
+const TABLE_COLLATIONS: &[Column] = &[
+    col("object_id", Int),
+    col("colid", Int),
+    null("name", NAME),
+    null("tds_collation_100", SqlType::Binary { length: 5 }),
+    null("collation_100", NAME),
+];
+
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[
     View { schema: "sys", name: "columns", columns: COLUMNS_2022, rows: columns },
@@ -106,6 +115,7 @@ pub(crate) const VIEWS: &[View] = &[
     View { schema: "sys", name: "identity_columns", columns: &IDENTITY_COLUMNS, rows: identities },
     View { schema: "sys", name: "computed_columns", columns: &COMPUTED_COLUMNS, rows: computed },
     View { schema: "sys", name: "syscolumns", columns: SYSCOLUMNS, rows: syscolumns },
+    View { schema: "sys", name: "spt_tablecollations_view", columns: TABLE_COLLATIONS, rows: table_collations },
 ];
 
 fn row(object: i32, column: &ColumnDef, default_object: i32) -> Vec<Scalar> {
@@ -233,6 +243,15 @@ fn syscolumns(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlE
         }
     }
     Ok(rows)
+}
+
+fn table_collations(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let of = |row: Vec<Scalar>| {
+        let collation = row[8].as_text().and_then(thawdb_types::Collation::by_name);
+        let bytes = collation.map_or(Scalar::Null, |collation| Scalar::Binary(collation.tds_bytes().to_vec()));
+        vec![row[0].clone(), row[2].clone(), row[1].clone(), bytes, row[8].clone()]
+    };
+    Ok(all_columns(session, database)?.into_iter().map(of).collect())
 }
 
 #[cfg(test)]

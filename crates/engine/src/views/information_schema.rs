@@ -39,39 +39,6 @@ const COLUMNS: &[Column] = &[
     null("DOMAIN_NAME", NAME),
 ];
 
-const TABLE_CONSTRAINTS: &[Column] = &[
-    null("CONSTRAINT_CATALOG", NAME),
-    null("CONSTRAINT_SCHEMA", NAME),
-    col("CONSTRAINT_NAME", NAME),
-    null("TABLE_CATALOG", NAME),
-    null("TABLE_SCHEMA", NAME),
-    null("TABLE_NAME", NAME),
-    null("CONSTRAINT_TYPE", SqlType::varchar(11)),
-    col("IS_DEFERRABLE", SqlType::varchar(2)),
-    col("INITIALLY_DEFERRED", SqlType::varchar(2)),
-];
-
-const KEY_COLUMN_USAGE: &[Column] = &[
-    null("CONSTRAINT_CATALOG", NAME),
-    null("CONSTRAINT_SCHEMA", NAME),
-    col("CONSTRAINT_NAME", NAME),
-    null("TABLE_CATALOG", NAME),
-    null("TABLE_SCHEMA", NAME),
-    null("TABLE_NAME", NAME),
-    null("COLUMN_NAME", NAME),
-    col("ORDINAL_POSITION", Int),
-];
-
-const CONSTRAINT_COLUMN_USAGE: &[Column] = &[
-    null("TABLE_CATALOG", NAME),
-    null("TABLE_SCHEMA", NAME),
-    col("TABLE_NAME", NAME),
-    null("COLUMN_NAME", NAME),
-    null("CONSTRAINT_CATALOG", NAME),
-    null("CONSTRAINT_SCHEMA", NAME),
-    col("CONSTRAINT_NAME", NAME),
-];
-
 const SCHEMATA: &[Column] = &[
     null("CATALOG_NAME", NAME),
     col("SCHEMA_NAME", NAME),
@@ -87,13 +54,10 @@ const IS: &str = "INFORMATION_SCHEMA";
 pub(crate) const VIEWS: &[View] = &[
     View { schema: IS, name: "TABLES", columns: TABLES, rows: tables },
     View { schema: IS, name: "COLUMNS", columns: COLUMNS, rows: columns },
-    View { schema: IS, name: "TABLE_CONSTRAINTS", columns: TABLE_CONSTRAINTS, rows: table_constraints },
-    View { schema: IS, name: "KEY_COLUMN_USAGE", columns: KEY_COLUMN_USAGE, rows: key_column_usage },
-    View { schema: IS, name: "CONSTRAINT_COLUMN_USAGE", columns: CONSTRAINT_COLUMN_USAGE, rows: constraint_column_usage },
     View { schema: IS, name: "SCHEMATA", columns: SCHEMATA, rows: schemata },
 ];
 
-fn database_name(session: &SessionState, database: DatabaseId) -> Result<Scalar, SqlError> {
+pub(super) fn database_name(session: &SessionState, database: DatabaseId) -> Result<Scalar, SqlError> {
     Ok(text(session.storage_of(database)?.name()))
 }
 
@@ -169,67 +133,6 @@ fn columns(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErro
         rows.extend((1..).zip(&view.columns).map(|(ordinal, column)| column_row(&name, of, ordinal, column)));
     }
     Ok(rows)
-}
-
-/// Each key constraint: its table, its name, whether it is the primary key, its columns' names.
-fn keys(session: &SessionState, database: DatabaseId) -> Vec<(std::sync::Arc<TableDef>, String, bool, Vec<String>)> {
-    let mut keys = Vec::new();
-    for table in tables_of(session, database) {
-        for index in table.every_index().filter(|index| index.primary_key || index.unique_constraint) {
-            let columns = index.keys.iter().map(|key| table.columns[key.column_index].name.clone()).collect();
-            keys.push((table.clone(), index.name.clone().unwrap_or_default(), index.primary_key, columns));
-        }
-    }
-    keys
-}
-
-fn table_constraints(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let database_name = database_name(session, database)?;
-    let row = |(table, name, primary, _): (std::sync::Arc<TableDef>, String, bool, Vec<String>)| {
-        vec![
-            database_name.clone(),
-            text(table.schema_name.clone()),
-            text(name),
-            database_name.clone(),
-            text(table.schema_name.clone()),
-            text(table.name.clone()),
-            text(if primary { "PRIMARY KEY" } else { "UNIQUE" }),
-            text("NO"),
-            text("NO"),
-        ]
-    };
-    let mut rows: Rows = keys(session, database).into_iter().map(row).collect();
-    rows.extend(super::standard_constraints::table_rows(session, database, &database_name));
-    Ok(rows)
-}
-
-fn key_column_usage(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let database_name = database_name(session, database)?;
-    let mut rows = Rows::new();
-    for (table, name, _, columns) in keys(session, database) {
-        for (ordinal, column) in (1..).zip(columns) {
-            rows.push(vec![
-                database_name.clone(),
-                text(table.schema_name.clone()),
-                text(name.clone()),
-                database_name.clone(),
-                text(table.schema_name.clone()),
-                text(table.name.clone()),
-                text(column),
-                int(ordinal),
-            ]);
-        }
-    }
-    rows.extend(super::standard_constraints::key_rows(session, database, &database_name));
-    Ok(rows)
-}
-
-fn constraint_column_usage(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let rows = key_column_usage(session, database)?;
-    let turned = |row: Vec<Scalar>| {
-        vec![row[3].clone(), row[4].clone(), row[5].clone(), row[6].clone(), row[0].clone(), row[1].clone(), row[2].clone()]
-    };
-    Ok(rows.into_iter().map(turned).collect())
 }
 
 fn schemata(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {

@@ -167,6 +167,8 @@ const fn standard(name: &'static str, columns: &'static [Column], rows: fn(&Sess
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[
     sys("views", &OBJECT_VIEWS, views),
+    sys("system_views", &OBJECT_VIEWS, system_views),
+    sys("all_views", &OBJECT_VIEWS, all_views),
     sys("procedures", &PROCEDURES, procedures),
     sys("synonyms", &SYNONYMS, synonyms),
     sys("sequences", &SEQUENCES, sequences),
@@ -199,6 +201,18 @@ fn of_kind(session: &SessionState, database: DatabaseId, kind: ObjectKind, tail:
 fn views(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let tail = |object: &ObjectDef| vec![bit(false), bit(false), bit(false), bit(false), bit(object.flags.check_option), bit(false)];
     Ok(of_kind(session, database, ObjectKind::View, tail))
+}
+
+fn system_views(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let mut rows = crate::views::objects::system_objects(session, database)?;
+    rows.iter_mut().for_each(|row| row.extend((0..6).map(|_| bit(false))));
+    Ok(rows)
+}
+
+fn all_views(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let mut rows = views(session, database)?;
+    rows.extend(system_views(session, database)?);
+    Ok(rows)
 }
 
 fn procedures(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {

@@ -193,7 +193,7 @@ fn objects(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlErro
     Ok(rows)
 }
 
-fn system_objects(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+pub(super) fn system_objects(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
     let of_view = |(id, view): (i32, &crate::views::View)| {
         let schema = match view.schema {
             "sys" => 4,

@@ -200,7 +200,7 @@ fn sessions(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
         ];
         row.extend([int(0), int(0), int(0), elapsed_ms(facts.request_start, end), int(4)]);
         row.extend([moment(facts.request_start), moment(facts.request_end), big(0), big(0), big(0), bit(true), int(i32::MAX)]);
-        row.extend([text(facts.language.clone()), text("mdy"), small(i16::from(facts.date_first))]);
+        row.extend([text(facts.language.clone()), text(facts.date_order.name()), small(i16::from(facts.date_first))]);
         row.extend([true, true, true, false, true, true, true, true].map(bit));
         row.extend([small(i16::from(facts.isolation)), int(facts.lock_timeout_ms), int(0), big(facts.row_count), int(facts.last_error)]);
         row.extend([Scalar::Binary(vec![1]), text(facts.login_name.clone()), Scalar::Null, Scalar::Null, Scalar::Null, int(2)]);

@@ -1,15 +1,48 @@
-//! INFORMATION_SCHEMA's views of FOREIGN KEY and CHECK constraints, and the rows that these add to TABLE_CONSTRAINTS and
-//! KEY_COLUMN_USAGE. A constraint is seen by who sees its table.
+//! INFORMATION_SCHEMA: the standard's views of constraints and of what they constrain.
 
 use crate::session::state::SessionState;
+use crate::views::information_schema::database_name;
 use crate::views::objects::constraints_of;
-use crate::views::{Column, Rows, View, col, int, null, optional_text, text};
+use crate::views::{Column, Rows, View, col, int, null, text};
 use std::sync::Arc;
-use thawdb_catalog::{ColumnId, ConstraintDef, DatabaseId, ReferentialAction, TableDef};
+use thawdb_catalog::{ColumnId, ConstraintDef, ConstraintKind, DatabaseId, ObjectId, ReferentialAction, TableDef};
+use thawdb_types::SqlType::Int;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
-const IS: &str = "INFORMATION_SCHEMA";
 const NAME: SqlType = SqlType::SYSNAME;
+
+const TABLE_CONSTRAINTS: &[Column] = &[
+    null("CONSTRAINT_CATALOG", NAME),
+    null("CONSTRAINT_SCHEMA", NAME),
+    col("CONSTRAINT_NAME", NAME),
+    null("TABLE_CATALOG", NAME),
+    null("TABLE_SCHEMA", NAME),
+    null("TABLE_NAME", NAME),
+    null("CONSTRAINT_TYPE", SqlType::varchar(11)),
+    col("IS_DEFERRABLE", SqlType::varchar(2)),
+    col("INITIALLY_DEFERRED", SqlType::varchar(2)),
+];
+
+const KEY_COLUMN_USAGE: &[Column] = &[
+    null("CONSTRAINT_CATALOG", NAME),
+    null("CONSTRAINT_SCHEMA", NAME),
+    col("CONSTRAINT_NAME", NAME),
+    null("TABLE_CATALOG", NAME),
+    null("TABLE_SCHEMA", NAME),
+    null("TABLE_NAME", NAME),
+    null("COLUMN_NAME", NAME),
+    col("ORDINAL_POSITION", Int),
+];
+
+const CONSTRAINT_COLUMN_USAGE: &[Column] = &[
+    null("TABLE_CATALOG", NAME),
+    null("TABLE_SCHEMA", NAME),
+    col("TABLE_NAME", NAME),
+    null("COLUMN_NAME", NAME),
+    null("CONSTRAINT_CATALOG", NAME),
+    null("CONSTRAINT_SCHEMA", NAME),
+    col("CONSTRAINT_NAME", NAME),
+];
 
 const REFERENTIAL_CONSTRAINTS: &[Column] = &[
     null("CONSTRAINT_CATALOG", NAME),
@@ -23,6 +56,15 @@ const REFERENTIAL_CONSTRAINTS: &[Column] = &[
     null("DELETE_RULE", SqlType::varchar(11)),
 ];
 
+const CONSTRAINT_TABLE_USAGE: &[Column] = &[
+    null("TABLE_CATALOG", NAME),
+    null("TABLE_SCHEMA", NAME),
+    col("TABLE_NAME", NAME),
+    null("CONSTRAINT_CATALOG", NAME),
+    null("CONSTRAINT_SCHEMA", NAME),
+    col("CONSTRAINT_NAME", NAME),
+];
+
 const CHECK_CONSTRAINTS: &[Column] = &[
     null("CONSTRAINT_CATALOG", NAME),
     null("CONSTRAINT_SCHEMA", NAME),
@@ -30,103 +72,149 @@ const CHECK_CONSTRAINTS: &[Column] = &[
     null("CHECK_CLAUSE", SqlType::nvarchar(4000)),
 ];
 
+const fn standard(name: &'static str, columns: &'static [Column], rows: fn(&SessionState, DatabaseId) -> Result<Rows, SqlError>) -> View {
+    View { schema: "INFORMATION_SCHEMA", name, columns, rows }
+}
+
 /// The views of this file.
 pub(crate) const VIEWS: &[View] = &[
-    View { schema: IS, name: "REFERENTIAL_CONSTRAINTS", columns: REFERENTIAL_CONSTRAINTS, rows: referential_constraints },
-    View { schema: IS, name: "CHECK_CONSTRAINTS", columns: CHECK_CONSTRAINTS, rows: check_constraints },
+    standard("TABLE_CONSTRAINTS", TABLE_CONSTRAINTS, table_constraints),
+    standard("KEY_COLUMN_USAGE", KEY_COLUMN_USAGE, key_column_usage),
+    standard("CONSTRAINT_COLUMN_USAGE", CONSTRAINT_COLUMN_USAGE, constraint_column_usage),
+    standard("CONSTRAINT_TABLE_USAGE", CONSTRAINT_TABLE_USAGE, constraint_table_usage),
+    standard("REFERENTIAL_CONSTRAINTS", REFERENTIAL_CONSTRAINTS, referential_constraints),
+    standard("CHECK_CONSTRAINTS", CHECK_CONSTRAINTS, check_constraints),
 ];
 
-/// Each constraint that is no key, with its table.
-fn others(session: &SessionState, database: DatabaseId) -> Vec<(Arc<ConstraintDef>, Arc<TableDef>)> {
-    let seen = constraints_of(session, database).into_iter();
-    let with_table = |constraint: Arc<ConstraintDef>| {
-        let table = crate::security::visibility::table(session, database, constraint.table)?;
-        Some((constraint, table))
-    };
-    seen.map(|(constraint, _)| constraint).filter(|c| c.check.is_some() || c.foreign_key.is_some()).filter_map(with_table).collect()
+/// A constraint of the standard's kinds (a default is none), with its table.
+struct Found {
+    constraint: Arc<ConstraintDef>,
+    table: Arc<TableDef>,
+    kind: &'static str,
 }
 
-fn column_name(table: &TableDef, id: ColumnId) -> Option<&str> {
-    table.columns.iter().find(|column| column.id == id).map(|column| column.name.as_str())
-}
+impl Found {
+    /// Catalog, schema and name.
+    fn name(&self, database: &Scalar) -> [Scalar; 3] {
+        [database.clone(), text(self.table.schema_name.clone()), text(self.constraint.name.clone())]
+    }
 
-/// Rows of TABLE_CONSTRAINTS.
-pub(crate) fn table_rows(session: &SessionState, database: DatabaseId, name: &Scalar) -> Rows {
-    let row = |(constraint, table): (Arc<ConstraintDef>, Arc<TableDef>)| {
-        let kind = if constraint.check.is_some() { "CHECK" } else { "FOREIGN KEY" };
-        vec![
-            name.clone(),
-            text(table.schema_name.clone()),
-            text(constraint.name.clone()),
-            name.clone(),
-            text(table.schema_name.clone()),
-            text(table.name.clone()),
-            text(kind),
-            text("NO"),
-            text("NO"),
-        ]
-    };
-    others(session, database).into_iter().map(row).collect()
-}
+    /// The same of its table.
+    fn table_name(&self, database: &Scalar) -> [Scalar; 3] {
+        [database.clone(), text(self.table.schema_name.clone()), text(self.table.name.clone())]
+    }
 
-/// Rows of KEY_COLUMN_USAGE.
-pub(crate) fn key_rows(session: &SessionState, database: DatabaseId, name: &Scalar) -> Rows {
-    let mut rows = Rows::new();
-    for (constraint, table) in others(session, database) {
-        let Some(key) = &constraint.foreign_key else { continue };
-        for (ordinal, column) in (1..).zip(&key.columns) {
-            rows.push(vec![
-                name.clone(),
-                text(table.schema_name.clone()),
-                text(constraint.name.clone()),
-                name.clone(),
-                text(table.schema_name.clone()),
-                text(table.name.clone()),
-                optional_text(column_name(&table, *column)),
-                int(ordinal),
-            ]);
+    /// Names of the columns of a key, in its order.
+    fn key_columns(&self) -> Vec<String> {
+        let name = |id: &ColumnId| self.table.columns.iter().find(|column| column.id == *id).map(|column| column.name.clone());
+        match (&self.constraint.foreign_key, &self.constraint.kind) {
+            (Some(key), _) => key.columns.iter().filter_map(name).collect(),
+            (None, ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index)) => {
+                let index = self.table.every_index().find(|known| known.id == *index);
+                let keys = index.map(|index| index.keys.iter().map(|key| self.table.columns[key.column_index].name.clone()));
+                keys.into_iter().flatten().collect()
+            }
+            _ => Vec::new(),
         }
     }
-    rows
+
+    /// Names of the columns it constrains: also the column of a CHECK written beside one.
+    fn columns(&self) -> Vec<String> {
+        let Some(check) = &self.constraint.check else { return self.key_columns() };
+        let own = |column: &&thawdb_catalog::ColumnDef| check.column == Some(column.id);
+        self.table.columns.iter().filter(own).map(|column| column.name.clone()).collect()
+    }
 }
 
-fn rule(action: ReferentialAction) -> Scalar {
-    text(match action {
-        ReferentialAction::NoAction => "NO ACTION",
-        ReferentialAction::Cascade => "CASCADE",
-        ReferentialAction::SetNull => "SET NULL",
-        ReferentialAction::SetDefault => "SET DEFAULT",
-    })
+fn table_of(session: &SessionState, database: DatabaseId, table: ObjectId) -> Option<Arc<TableDef>> {
+    crate::security::visibility::table(session, database, table)
 }
 
-fn referential_constraints(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let name = text(session.storage_of(database)?.name());
+fn found(session: &SessionState, database: DatabaseId) -> Vec<Found> {
+    let of = |(constraint, _): (Arc<ConstraintDef>, i32)| {
+        let kind = match &constraint.kind {
+            ConstraintKind::PrimaryKey(_) => "PRIMARY KEY",
+            ConstraintKind::Unique(_) => "UNIQUE",
+            ConstraintKind::Default(_) => return None,
+            _ if constraint.foreign_key.is_some() => "FOREIGN KEY",
+            _ => "CHECK",
+        };
+        Some(Found { table: table_of(session, database, constraint.table)?, constraint, kind })
+    };
+    constraints_of(session, database).into_iter().filter_map(of).collect()
+}
+
+fn table_constraints(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let name = database_name(session, database)?;
+    let row = |found: Found| {
+        let mut row: Vec<Scalar> = found.name(&name).into_iter().chain(found.table_name(&name)).collect();
+        row.extend([text(found.kind), text("NO"), text("NO")]);
+        row
+    };
+    Ok(found(session, database).into_iter().map(row).collect())
+}
+
+fn key_column_usage(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let name = database_name(session, database)?;
     let mut rows = Rows::new();
-    for (constraint, table) in others(session, database) {
-        let Some(key) = &constraint.foreign_key else { continue };
-        let referenced = crate::security::visibility::table(session, database, key.referenced);
-        let index = referenced.as_ref().and_then(|table| table.every_index().find(|index| index.id == key.index)?.name.clone());
-        rows.push(vec![
-            name.clone(),
-            text(table.schema_name.clone()),
-            text(constraint.name.clone()),
-            name.clone(),
-            optional_text(referenced.as_ref().map(|table| table.schema_name.as_str())),
-            optional_text(index.as_deref()),
-            text("SIMPLE"),
-            rule(key.on_update),
-            rule(key.on_delete),
-        ]);
+    for found in found(session, database) {
+        for (ordinal, column) in (1..).zip(found.key_columns()) {
+            rows.push(found.name(&name).into_iter().chain(found.table_name(&name)).chain([text(column), int(ordinal)]).collect());
+        }
     }
     Ok(rows)
 }
 
+fn constraint_column_usage(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let name = database_name(session, database)?;
+    let mut rows = Rows::new();
+    for found in found(session, database) {
+        for column in found.columns() {
+            rows.push(found.table_name(&name).into_iter().chain([text(column)]).chain(found.name(&name)).collect());
+        }
+    }
+    Ok(rows)
+}
+
+fn constraint_table_usage(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let name = database_name(session, database)?;
+    Ok(found(session, database).into_iter().map(|found| found.table_name(&name).into_iter().chain(found.name(&name)).collect()).collect())
+}
+
+fn referential_constraints(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let name = database_name(session, database)?;
+    let mut rows = Rows::new();
+    for found in found(session, database) {
+        let Some(key) = &found.constraint.foreign_key else { continue };
+        let referenced = table_of(session, database, key.referenced);
+        let unique =
+            referenced.as_ref().and_then(|table| Some((table, table.every_index().find(|index| index.id == key.index)?.name.clone()?)));
+        let mut row: Vec<Scalar> = found.name(&name).into();
+        row.extend(match unique {
+            Some((table, unique)) => [name.clone(), text(table.schema_name.clone()), text(unique)],
+            None => [Scalar::Null, Scalar::Null, Scalar::Null],
+        });
+        row.extend([text("SIMPLE"), text(rule(key.on_update)), text(rule(key.on_delete))]);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn rule(action: ReferentialAction) -> &'static str {
+    match action {
+        ReferentialAction::NoAction => "NO ACTION",
+        ReferentialAction::Cascade => "CASCADE",
+        ReferentialAction::SetNull => "SET NULL",
+        ReferentialAction::SetDefault => "SET DEFAULT",
+    }
+}
+
 fn check_constraints(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
-    let name = text(session.storage_of(database)?.name());
-    let row = |(constraint, table): (Arc<ConstraintDef>, Arc<TableDef>)| {
-        let check = constraint.check.as_ref()?;
-        let clause = text(check.definition.clone());
-        Some(vec![name.clone(), text(table.schema_name.clone()), text(constraint.name.clone()), clause])
-    };
-    Ok(others(session, database).into_iter().filter_map(row).collect())
+    let name = database_name(session, database)?;
+    let mut rows = Rows::new();
+    for found in found(session, database) {
+        let Some(check) = &found.constraint.check else { continue };
+        rows.push(found.name(&name).into_iter().chain([text(check.definition.clone())]).collect());
+    }
+    Ok(rows)
 }

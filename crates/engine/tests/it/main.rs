@@ -12,6 +12,7 @@
 //! reviewing what changed against SQL Server's documentation is the work.
 
 mod anomalies;
+mod api_cursors;
 mod asked;
 mod bulk_logging;
 mod calls;

@@ -7,16 +7,32 @@ use std::sync::Arc;
 use thawdb_types::convert::{ConvertOptions, DateOrder, convert, fit_text};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
-/// `value` of type `from` as `to`; with `attempt` NULL instead of an error.
+/// How a conversion is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How {
+    /// CONVERT's third argument; 0 is CAST.
+    pub(crate) style: i32,
+    /// NULL instead of an error.
+    pub(crate) attempt: bool,
+    /// SET DATEFORMAT.
+    pub(crate) date_order: DateOrder,
+}
+
+/// `value` of type `from` as `to`, texts of dates read as month, day, year; with `attempt` NULL instead of an error.
 pub(crate) fn scalar(value: Scalar, from: &SqlType, to: &SqlType, style: i32, attempt: bool) -> Result<Scalar, SqlError> {
+    scalar_by(value, from, to, How { style, attempt, date_order: DateOrder::Mdy })
+}
+
+/// `value` of type `from` as `to`.
+pub(crate) fn scalar_by(value: Scalar, from: &SqlType, to: &SqlType, how: How) -> Result<Scalar, SqlError> {
     if value.is_null() {
         return Ok(Scalar::Null);
     }
     let result = match integer(&value, to) {
         Some(result) => result,
-        None => by_types(&value, from, to, style),
+        None => by_types(&value, from, to, how),
     };
-    if attempt { Ok(result.unwrap_or(Scalar::Null)) } else { result }
+    if how.attempt { Ok(result.unwrap_or(Scalar::Null)) } else { result }
 }
 
 /// Between integer types; `None` if it is not that.
@@ -86,28 +102,7 @@ pub(crate) fn cut(value: Scalar, sql_type: &SqlType) -> Scalar {
     }
 }
 
-/// Conversions from text under another SET DATEFORMAT than mdy carry it as a style from here down; no style of the user's is.
-const ORDER_STYLES: i32 = -1_000_000;
-
-const ORDERS: [DateOrder; 6] = [DateOrder::Mdy, DateOrder::Dmy, DateOrder::Ymd, DateOrder::Ydm, DateOrder::Myd, DateOrder::Dym];
-
-/// The style that says an order, 0 for the usual one.
-pub(crate) fn style_of_order(order: DateOrder) -> i32 {
-    match ORDERS.iter().position(|known| *known == order) {
-        None | Some(0) => 0,
-        Some(at) => ORDER_STYLES - at as i32,
-    }
-}
-
-fn order_of_style(style: i32) -> DateOrder {
-    usize::try_from(ORDER_STYLES - style).ok().and_then(|at| ORDERS.get(at).copied()).unwrap_or(DateOrder::Mdy)
-}
-
-fn by_types(value: &Scalar, from: &SqlType, to: &SqlType, style: i32) -> Result<Scalar, SqlError> {
-    let options = match style {
-        0 => ConvertOptions::default(),
-        order if order <= ORDER_STYLES => ConvertOptions { date_order: order_of_style(order), ..ConvertOptions::default() },
-        style => ConvertOptions::with_style(style),
-    };
-    convert(value, from, to, &options)
+fn by_types(value: &Scalar, from: &SqlType, to: &SqlType, how: How) -> Result<Scalar, SqlError> {
+    let options = if how.style == 0 { ConvertOptions::default() } else { ConvertOptions::with_style(how.style) };
+    convert(value, from, to, &ConvertOptions { date_order: how.date_order, ..options })
 }

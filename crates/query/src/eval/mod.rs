@@ -23,7 +23,7 @@ mod vector;
 mod tests;
 
 pub(crate) use convert::cut;
-pub(crate) use convert::{scalar as convert_scalar, style_of_order};
+pub(crate) use convert::{How, scalar as convert_scalar, scalar_by as convert_scalar_by};
 pub(crate) use rows::{RowRef, eval_free, eval_row};
 pub(crate) use vector::eval_array;
 

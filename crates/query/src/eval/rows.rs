@@ -92,7 +92,8 @@ pub(crate) fn eval_row<'p>(expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>)
             otherwise.as_deref().map_or(Ok(Scalar::Null), |e| eval_row(e, row, cx))
         }
         ExprKind::Convert { operand, style, attempt } => {
-            convert::scalar(eval_row(operand, row, cx)?, &operand.sql_type, &expr.sql_type, *style, *attempt)
+            let how = convert::How { style: *style, attempt: *attempt, date_order: cx.host.session().date_order() };
+            convert::scalar_by(eval_row(operand, row, cx)?, &operand.sql_type, &expr.sql_type, how)
         }
         ExprKind::Function { name, calling, arguments } => call(name, *calling, arguments, expr, row, cx),
         ExprKind::Subquery { plan, kind } => subquery::eval(plan, kind, row, cx),

@@ -3,8 +3,8 @@
 //! Unlike CAST an assignment never shortens text: what does not fit is 2628. Blanks at the end of a
 //! text may be cut, as SQL Server does. char, nchar and binary are filled up to their length.
 
-use crate::eval::convert_scalar;
 use crate::eval::eval_array;
+use crate::eval::{How, convert_scalar_by};
 use crate::exec::{Batch, Cx};
 use crate::expr::Expr;
 use arrow_array::cast::AsArray;
@@ -76,7 +76,8 @@ pub(super) fn fit(table: &TableDef, column: &ColumnDef, array: &ArrayRef, from: 
 /// A value of type `from` as one of a column.
 pub(super) fn fit_value(table: &TableDef, column: &ColumnDef, value: Scalar, from: &SqlType, cx: &Cx<'_, '_>) -> Result<Scalar, SqlError> {
     let to = &column.sql_type;
-    let value = if from == to || value.is_null() { value } else { convert_scalar(value, from, &unlimited(from, to), 0, false)? };
+    let how = How { style: 0, attempt: false, date_order: cx.host.session().date_order() };
+    let value = if from == to || value.is_null() { value } else { convert_scalar_by(value, from, &unlimited(from, to), how)? };
     fit_length(value, to).map_err(|cut| message(2628, &[&full_name(table, cx), &column.name, &cut]))
 }
 

@@ -48,12 +48,11 @@ impl SessionInfo for ParallelHost<'_> {
     fn local_offset_minutes(&self) -> i32 {
         self.session.local_offset_minutes()
     }
-    fn date_order(&self) -> thawdb_types::convert::DateOrder {
-        self.session.date_order()
-    }
-
     fn date_first(&self) -> u8 {
         self.session.date_first()
+    }
+    fn date_order(&self) -> thawdb_types::convert::DateOrder {
+        self.session.date_order()
     }
     fn random(&self, bytes: &mut [u8]) {
         self.session.random(bytes);

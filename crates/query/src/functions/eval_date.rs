@@ -1,6 +1,6 @@
 //! Date and time functions. `types::datepart` and `types::calendar` do the arithmetic.
 
-use crate::eval::convert_scalar;
+use crate::eval::{How, convert_scalar_by};
 use crate::functions::call::Call;
 use crate::functions::eval_text::or_null;
 use thawdb_types::calendar::{Moment, TICKS_PER_DAY, TICKS_PER_MINUTE, TICKS_PER_SECOND, checked_days, days_in_month, round_ticks};
@@ -49,7 +49,8 @@ fn as_date(call: &Call<'_>, at: usize) -> Result<(Scalar, SqlType)> {
         return Ok((value, sql_type));
     }
     let to = SqlType::DateTimeOffset { scale: 7 };
-    Ok((convert_scalar(value, &sql_type, &to, 0, false)?, to))
+    let how = How { style: 0, attempt: false, date_order: call.session.date_order() };
+    Ok((convert_scalar_by(value, &sql_type, &to, how)?, to))
 }
 
 pub(super) fn datediff(call: &Call<'_>) -> Result {
@@ -190,14 +191,10 @@ pub(super) fn isdate(call: &Call<'_>) -> Result {
         Scalar::Null => false,
         // An empty text converts to datetime all the same.
         Scalar::Text(text) if text.trim().is_empty() => false,
-        Scalar::Text(_) => convert_scalar(
-            call.value(0).clone(),
-            call.type_of(0),
-            &SqlType::DateTime,
-            crate::eval::style_of_order(call.session.date_order()),
-            false,
-        )
-        .is_ok(),
+        Scalar::Text(_) => {
+            let how = How { style: 0, attempt: false, date_order: call.session.date_order() };
+            convert_scalar_by(call.value(0).clone(), call.type_of(0), &SqlType::DateTime, how).is_ok()
+        }
         _ => matches!(call.type_of(0), SqlType::DateTime | SqlType::SmallDateTime),
     };
     Ok(Scalar::Int(i32::from(valid)))

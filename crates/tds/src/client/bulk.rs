@@ -24,7 +24,7 @@ pub struct BulkWriter<'c> {
 impl<'c> BulkWriter<'c> {
     pub(crate) fn new(client: &'c mut Client, columns: ColMetadata) -> Self {
         let mut writer = PacketWriter::new(PacketType::BulkLoad, 0, client.packet_bytes);
-        columns.encode(client.incoming.version, writer.body());
+        columns.encode_bulk(client.incoming.version, writer.body());
         Self { client, columns, writer, framed: Vec::new() }
     }
 

@@ -215,7 +215,7 @@ impl Client {
             all.push(parameter("", SqlType::NVARCHAR_MAX, Scalar::text(declared.join(", "))));
         }
         all.extend(parameters.iter().map(|(name, sql_type, value)| parameter(name, *sql_type, value.clone())));
-        self.call(&RpcCall { procedure: "sp_executesql".into(), no_metadata: false, parameters: all })
+        self.call(&RpcCall { procedure: "sp_executesql".into(), no_metadata: false, parameters: all, invalid: None })
     }
 
     /// Begins a bulk load into `table` (as T-SQL writes it); `options` go into INSERT BULK's WITH.

@@ -11,7 +11,7 @@
 //! Failure: bytes that are no tokens, or a connection cut short, are errors; the connection is of no use afterwards.
 
 use crate::TdsVersion;
-use crate::buffer::{DecodeError, Reader};
+use crate::buffer::{DecodeError, Flaw, Reader};
 use crate::client::ClientError;
 use crate::client::transport::Transport;
 use crate::packet::{Framer, PacketType};
@@ -105,7 +105,7 @@ impl Incoming {
             if !self.message_over {
                 self.receive(transport)?;
             } else if self.start < self.pending.len() {
-                return Err(DecodeError { what: "token cut by the end of the response", remaining: 0, incomplete: false }.into());
+                return Err(DecodeError { what: "token cut by the end of the response", remaining: 0, flaw: Flaw::Malformed }.into());
             } else if attention.load(Ordering::Acquire) && !self.attention_acknowledged {
                 self.message_over = false;
             } else {
@@ -130,7 +130,7 @@ impl Incoming {
         while self.pending.len() < before + wanted && !self.message_over {
             while let Some(packet) = self.framer.next_packet()? {
                 if packet.packet_type != PacketType::TabularResult {
-                    return Err(DecodeError { what: "packet type of a response", remaining: 0, incomplete: false }.into());
+                    return Err(DecodeError { what: "packet type of a response", remaining: 0, flaw: Flaw::Malformed }.into());
                 }
                 self.pending.extend_from_slice(&packet.data);
                 if packet.is_last() {
@@ -160,7 +160,7 @@ impl Incoming {
                 }
                 Ok(Some(item))
             }
-            Err(error) if error.incomplete && !self.message_over => Ok(None),
+            Err(error) if error.is_incomplete() && !self.message_over => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -182,7 +182,7 @@ fn token(reader: &mut Reader<'_>, version: TdsVersion, columns: Option<&ColMetad
         code::RETURN_VALUE => ReturnValue::decode(reader, version).map(Item::ReturnValue),
         code::LOGIN_ACK => LoginAck::decode(reader).map(Item::LoginAck),
         code::FEATURE_EXT_ACK => FeatureExtAck::decode(reader).map(Item::FeatureExtAck),
-        code::ORDER => skip(reader),
+        code::ORDER | code::TABLE_NAME | code::COLUMN_INFO => skip(reader),
         other if SKIPPED.contains(&other) => skip(reader),
         _ => Err(reader.malformed("token")),
     }
@@ -229,10 +229,10 @@ mod tests {
         let got = token(&mut Reader::new(&bytes), TdsVersion::V7_4, Some(&columns)).unwrap();
         assert_eq!(got, Item::Row(vec![Scalar::Null, Scalar::text("é")]));
         for length in 0..bytes.len() {
-            assert!(token(&mut Reader::new(&bytes[..length]), TdsVersion::V7_4, Some(&columns)).unwrap_err().incomplete);
+            assert!(token(&mut Reader::new(&bytes[..length]), TdsVersion::V7_4, Some(&columns)).unwrap_err().is_incomplete());
         }
         let error = token(&mut Reader::new(&bytes), TdsVersion::V7_4, None).unwrap_err();
-        assert!(!error.incomplete);
+        assert!(!error.is_incomplete());
     }
 
     #[test]

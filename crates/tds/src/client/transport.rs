@@ -11,7 +11,7 @@
 //! Locks: CLIENT_WRITE (1) before CLIENT_TLS (5). One thread reads; any thread may write (an attention comes from
 //! another one), and blocks in the socket under CLIENT_WRITE alone.
 
-use crate::buffer::DecodeError;
+use crate::buffer::{DecodeError, Flaw};
 use crate::packet::{Framer, HEADER_BYTES, PACKET_BYTES_DEFAULT, PacketType, STATUS_END_OF_MESSAGE, frame};
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{self, Read, Write};
@@ -133,7 +133,7 @@ impl Transport {
         framer.push(&buffer[..count]);
         while let Some(packet) = framer.next_packet().map_err(invalid)? {
             if packet.packet_type != PacketType::PreLogin {
-                return Err(invalid(DecodeError { what: "packet during the TLS handshake", remaining: 0, incomplete: false }));
+                return Err(invalid(DecodeError { what: "packet during the TLS handshake", remaining: 0, flaw: Flaw::Malformed }));
             }
             let mut raw = packet.data.as_slice();
             while !raw.is_empty() {

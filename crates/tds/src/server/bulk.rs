@@ -74,6 +74,7 @@ fn load(session: &mut Session, packets: &Receiver<Piece>, peer: &Peer, sink: &mu
             match item {
                 BulkItem::Columns(columns) => pending = Some(PendingRows::new(&columns, loader.columns())?),
                 BulkItem::Row(row) => pending.as_mut().ok_or(Failure::Protocol)?.add(row, &mut loader)?,
+                BulkItem::NoValue(sql_type) => return Err(thawdb_types::message(9803, &[&sql_type.message_name()]).into()),
                 BulkItem::Done => {}
             }
         }

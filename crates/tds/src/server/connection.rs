@@ -37,6 +37,9 @@ use tokio::task::JoinHandle;
 /// First byte of a TLS handshake record: the client speaks TDS 8.0.
 const TLS_HANDSHAKE: u8 = 0x16;
 
+/// The number of "Login failed for user".
+const LOGIN_FAILED: i32 = 18456;
+
 /// Why a connection ends. Nobody is told: the client is gone or has broken the protocol.
 struct Closed;
 
@@ -119,7 +122,7 @@ async fn log_in(
             Ok((session, peer))
         }
         Err(error) => {
-            tokio::task::spawn_blocking(move || refuse(peer, &error)).await?;
+            tokio::task::spawn_blocking(move || refuse(peer, &error, &login.user)).await?;
             Err(Closed)
         }
     }
@@ -197,9 +200,14 @@ fn accept(peer: Peer, login: &Login, info: &LoginInfo, packet_bytes: usize) {
     sink.finish();
 }
 
-fn refuse(peer: Peer, error: &SqlError) {
+/// Tells the client why it is not let in. Whatever its reason, the last word is 18456: drivers look for it.
+fn refuse(peer: Peer, error: &SqlError, user: &str) {
     let mut sink = ResponseSink::new(peer);
     sink.message(error);
+    if error.number != LOGIN_FAILED {
+        let refused = thawdb_types::message(LOGIN_FAILED, &[&user, &"", &""]);
+        sink.message(&SqlError { state: 1, ..refused });
+    }
     sink.plain_done(true);
     sink.finish();
 }

@@ -46,6 +46,11 @@ fn run_rpc(session: &mut Session, message: &Message, peer: &Peer, sink: &mut Res
     let last = calls.len().checked_sub(1)?;
     for (index, call) in calls.into_iter().enumerate() {
         sink.more_calls = index < last;
+        if let Some(at) = call.invalid {
+            sink.message(&invalid_value(at, &call.parameters[at]));
+            sink.plain_done(true);
+            continue;
+        }
         let parameter = |p: rpc::RpcParameter| Parameter {
             name: p.name,
             sql_type: p.sql_type,
@@ -58,6 +63,12 @@ fn run_rpc(session: &mut Session, message: &Message, peer: &Peer, sink: &mut Res
         session.execute_rpc(&call.procedure, &parameters, sink);
     }
     Some(())
+}
+
+/// A parameter whose value is none of its type.
+fn invalid_value(at: usize, parameter: &rpc::RpcParameter) -> SqlError {
+    let type_name = if parameter.table.is_some() { "table" } else { parameter.sql_type.message_name() };
+    thawdb_types::message(8023, &[&(at + 1), &parameter.name, &type_name])
 }
 
 fn run_transaction(session: &mut Session, message: &Message, peer: &Peer, sink: &mut ResponseSink) -> Option<()> {

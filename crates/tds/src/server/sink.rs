@@ -7,7 +7,7 @@ use crate::token::{ColMetadata, ColumnMeta, Done, DoneToken, EnvChange, Message,
 use crate::type_info::TypeInfo;
 use crate::value::RowEncoder;
 use std::sync::Arc;
-use thawdb_engine::{Batch, DoneInfo, DoneKind, EnvChange as SessionChange, OutputColumn, ResultSink, SinkClosed};
+use thawdb_engine::{Batch, BrowseColumn, DoneInfo, DoneKind, EnvChange as SessionChange, OutputColumn, ResultSink, SinkClosed};
 use thawdb_observe::wait::{self, WaitKind};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -98,6 +98,10 @@ impl ResultSink for ResponseSink {
         metadata.encode(self.peer.version, self.writer.body());
         self.rows = Some(RowEncoder::new(infos));
         self.open()
+    }
+
+    fn browse(&mut self, tables: &[[String; 3]], columns: &[BrowseColumn]) {
+        crate::token::browse::encode(tables, columns, self.writer.body());
     }
 
     fn rows(&mut self, batch: &Batch) -> Result<(), SinkClosed> {

@@ -10,7 +10,7 @@
 //! and belongs to whoever answers (a worker, or the task itself during the login). TLS is the sans-I/O `rustls` connection
 //! under one leaf lock; no I/O under it.
 
-use crate::buffer::DecodeError;
+use crate::buffer::{DecodeError, Flaw};
 use crate::packet::{Framer, PacketType, frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ServerConfig, ServerConnection};
@@ -234,7 +234,7 @@ impl Transport {
                 framer.push(&buffer[..count]);
                 while let Some(packet) = framer.next_packet().map_err(invalid)? {
                     if packet.packet_type != PacketType::PreLogin {
-                        return Err(invalid(DecodeError { what: "packet during the TLS handshake", remaining: 0, incomplete: false }));
+                        return Err(invalid(DecodeError { what: "packet during the TLS handshake", remaining: 0, flaw: Flaw::Malformed }));
                     }
                     feed(&mut connection, &packet.data)?;
                 }

@@ -41,6 +41,15 @@ pub struct ColMetadata {
 impl ColMetadata {
     /// Appends the token.
     pub fn encode(&self, version: TdsVersion, out: &mut Vec<u8>) {
+        self.encode_named(version, version.since_7_2(), out);
+    }
+
+    /// Appends the token as bulk loads have it: their table names have no parts, whatever the version.
+    pub fn encode_bulk(&self, version: TdsVersion, out: &mut Vec<u8>) {
+        self.encode_named(version, false, out);
+    }
+
+    fn encode_named(&self, version: TdsVersion, parts: bool, out: &mut Vec<u8>) {
         out.put_u8(code::COL_METADATA);
         out.put_u16(u16::try_from(self.columns.len()).expect("a select list has at most 4,096 columns"));
         for column in &self.columns {
@@ -53,11 +62,11 @@ impl ColMetadata {
             out.put_u16(UPDATABLE_UNKNOWN | bit(column.nullable, NULLABLE) | bit(column.identity, IDENTITY));
             column.info.encode(out);
             if column.info.has_table_name() {
-                if version.since_7_2() {
-                    out.put_u8(0);
-                } else {
-                    out.put_us_varchar("");
+                // One part at least, even if nothing is told: mssql-jdbc takes none for a broken stream.
+                if parts {
+                    out.put_u8(1);
                 }
+                out.put_us_varchar("");
             }
             out.put_b_varchar(&column.name);
         }
@@ -65,6 +74,15 @@ impl ColMetadata {
 
     /// Reads the token after its code.
     pub fn decode(reader: &mut Reader<'_>, version: TdsVersion) -> Result<Self, DecodeError> {
+        Self::decode_named(reader, version, version.since_7_2())
+    }
+
+    /// Reads the token of a bulk load after its code.
+    pub fn decode_bulk(reader: &mut Reader<'_>, version: TdsVersion) -> Result<Self, DecodeError> {
+        Self::decode_named(reader, version, false)
+    }
+
+    fn decode_named(reader: &mut Reader<'_>, version: TdsVersion, parts: bool) -> Result<Self, DecodeError> {
         let count = reader.u16("column count")?;
         let mut columns = Vec::new();
         if count == NO_METADATA {
@@ -75,7 +93,7 @@ impl ColMetadata {
             let flags = reader.u16("column flags")?;
             let info = TypeInfo::decode(reader)?;
             if info.has_table_name() {
-                let parts = if version.since_7_2() { reader.u8("table name parts")? } else { 1 };
+                let parts = if parts { reader.u8("table name parts")? } else { 1 };
                 for _ in 0..parts {
                     reader.us_varchar("table name")?;
                 }
@@ -101,6 +119,9 @@ mod tests {
             let mut bytes = Vec::new();
             metadata.encode(version, &mut bytes);
             assert_eq!(ColMetadata::decode(&mut Reader::new(&bytes[1..]), version).unwrap(), metadata);
+            let mut bulk = Vec::new();
+            metadata.encode_bulk(version, &mut bulk);
+            assert_eq!(ColMetadata::decode_bulk(&mut Reader::new(&bulk[1..]), version).unwrap(), metadata);
         }
     }
 }

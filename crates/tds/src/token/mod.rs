@@ -3,6 +3,7 @@
 //! A response is a stream of tokens in packets of type [`crate::packet::PacketType::TabularResult`]. The rows between
 //! them are written by [`crate::value::RowEncoder`].
 
+pub mod browse;
 mod col_metadata;
 mod done;
 mod env_change;
@@ -26,6 +27,8 @@ pub use return_value::ReturnValue;
 pub mod code {
     pub const RETURN_STATUS: u8 = 0x79;
     pub const COL_METADATA: u8 = 0x81;
+    pub const TABLE_NAME: u8 = 0xA4;
+    pub const COLUMN_INFO: u8 = 0xA5;
     pub const ORDER: u8 = 0xA9;
     pub const ERROR: u8 = 0xAA;
     pub const INFO: u8 = 0xAB;

@@ -140,7 +140,7 @@ pub(super) fn rpc(random: &mut SeededRandom) {
     });
     let parameters = parameters.collect();
     let procedure = ["sp_executesql", "sp_prepexec", "dbo.mine"][below(random, 3)].to_owned();
-    let call = RpcCall { procedure, no_metadata: random.chance(1, 2), parameters };
+    let call = RpcCall { procedure, no_metadata: random.chance(1, 2), parameters, invalid: None };
     let mut bytes = Vec::new();
     rpc::encode(&call, Headers::default(), &mut bytes);
     let back = rpc::decode(&bytes, TdsVersion::V7_4).expect("what was made is decoded");
@@ -159,7 +159,7 @@ pub(super) fn bulk(random: &mut SeededRandom) {
     let (types, values) = typed(random, 5);
     let columns = columns(&types);
     let mut wire = Vec::new();
-    columns.encode(TdsVersion::V7_4, &mut wire);
+    columns.encode_bulk(TdsVersion::V7_4, &mut wire);
     let rows = random.below(6);
     for _ in 0..rows {
         wire.push(code::ROW);

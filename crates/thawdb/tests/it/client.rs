@@ -101,6 +101,7 @@ fn output_parameters_and_prepared_statements() {
         procedure: "sp_executesql".into(),
         no_metadata: false,
         parameters: vec![text("SET @n = @n * 2; SELECT @n"), text("@n int OUTPUT"), parameter("@n", SqlType::Int, Scalar::Int(21), true)],
+        invalid: None,
     };
     let mut response = client.call(&call).unwrap();
     let (mut status, mut value) = (None, None);
@@ -122,6 +123,7 @@ fn output_parameters_and_prepared_statements() {
             text("SELECT @a + 1"),
             parameter("", SqlType::Int, Scalar::Int(1), false),
         ],
+        invalid: None,
     };
     let mut response = client.call(&prepare).unwrap();
     let mut handle = Scalar::Null;
@@ -132,7 +134,7 @@ fn output_parameters_and_prepared_statements() {
     }
     for n in 0..20 {
         let parameters = vec![parameter("", SqlType::Int, handle.clone(), false), parameter("@a", SqlType::Int, Scalar::Int(n), false)];
-        let execute = RpcCall { procedure: "sp_execute".into(), no_metadata: false, parameters };
+        let execute = RpcCall { procedure: "sp_execute".into(), no_metadata: false, parameters, invalid: None };
         assert_eq!(client.call(&execute).unwrap().finish().unwrap().rows, [[Scalar::Int(n + 1)]]);
     }
 }
@@ -159,7 +161,7 @@ fn table_valued_parameters() {
     let lines = |rows| RpcParameter { table: Some(table(rows)), ..plain("@lines", SqlType::Int, Scalar::Null) };
     let row = |id: i64| vec![Scalar::BigInt(id), Scalar::text(format!("line {id:04}"))];
     let rows: Vec<_> = (1..=2000).map(row).collect();
-    let call = |procedure: &str, parameters| RpcCall { procedure: procedure.into(), no_metadata: false, parameters };
+    let call = |procedure: &str, parameters| RpcCall { procedure: procedure.into(), no_metadata: false, parameters, invalid: None };
     let expected = vec![Scalar::Int(1000), Scalar::Float(2500.0), Scalar::text("line 2000")];
     let from = plain("@from", SqlType::Int, Scalar::Int(1000));
     let answer = client.call(&call("total", vec![lines(rows.clone()), from.clone()])).unwrap().finish().unwrap();

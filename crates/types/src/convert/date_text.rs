@@ -14,9 +14,10 @@ use crate::calendar::{DAY_1900, Moment, OutOfRange, TICKS_PER_DAY, TICKS_PER_MIN
 use crate::{Scalar, SqlError, SqlType, message};
 
 /// SET DATEFORMAT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[allow(missing_docs)] // each variant is the order of its letters
 pub enum DateOrder {
+    #[default]
     Mdy,
     Dmy,
     Ymd,
@@ -37,6 +38,18 @@ impl DateOrder {
             "dym" => Self::Dym,
             _ => return None,
         })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mdy => "mdy",
+            Self::Dmy => "dmy",
+            Self::Ymd => "ymd",
+            Self::Ydm => "ydm",
+            Self::Myd => "myd",
+            Self::Dym => "dym",
+        }
     }
 
     fn of_style(style: Option<i32>) -> Option<Self> {

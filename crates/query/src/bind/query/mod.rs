@@ -104,12 +104,12 @@ impl Binder<'_> {
                 }
                 self.check_order_allowed(tail, false, query.span)?;
                 let bound = self.bind_query(query, QueryUse::Derived)?;
-                self.order_outputs(bound, tail)
+                self.order_outputs(bound, body, tail)
             }
             QueryBody::Set { op, operands, span } => {
                 self.check_order_allowed(tail, false, *span)?;
                 let bound = self.bind_set(*op, operands, *span)?;
-                self.order_outputs(bound, tail)
+                self.order_outputs(bound, body, tail)
             }
         }
     }

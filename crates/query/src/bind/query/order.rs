@@ -87,13 +87,16 @@ impl Binder<'_> {
         })
     }
 
-    /// ORDER BY over a result whose columns are all there is: of a set operation or a parenthesised query.
-    pub(super) fn order_outputs(&mut self, mut bound: BoundQuery, tail: Tail<'_>) -> Result<BoundQuery, SqlError> {
+    /// ORDER BY over a result whose columns are all there is: of a set operation or a parenthesised query, `body`.
+    pub(super) fn order_outputs(&mut self, mut bound: BoundQuery, body: &ast::QueryBody, tail: Tail<'_>) -> Result<BoundQuery, SqlError> {
         let mut keys = Vec::with_capacity(tail.order_by.len());
         for item in tail.order_by {
             let at = match position(item, bound.outputs.len())? {
                 Some(at) => at,
-                None => named_output(&bound.outputs, item)?,
+                None => match written_item(body, &item.expr).filter(|at| *at < bound.outputs.len()) {
+                    Some(at) => at,
+                    None => named_output(&bound.outputs, item)?,
+                },
             };
             keys.push(BoundSortKey { expr: self.column_expr(bound.outputs[at].column), descending: item.descending });
         }
@@ -105,6 +108,28 @@ impl Binder<'_> {
         self.levels.pop();
         bound.rel = limited?;
         Ok(bound)
+    }
+}
+
+/// The item of the first SELECT that is written just like this column with its table, as `t.a` in
+/// `SELECT t.a FROM t UNION SELECT ... ORDER BY t.a`.
+fn written_item(body: &ast::QueryBody, expr: &ast::Expr) -> Option<usize> {
+    let ExprKind::Column(ast::ColumnName { table: Some(table), column, .. }) = &expr.kind else { return None };
+    let parts = |name: &ast::ObjectName| [&name.database, &name.schema].map(|part| part.as_ref().map(|part| part.text.clone()));
+    let is_it = |item: &ast::SelectItem| match item {
+        ast::SelectItem::Expr { expr: ast::Expr { kind: ExprKind::Column(own), .. }, .. } => own.table.as_ref().is_some_and(|of| {
+            same_name(&own.column.text, &column.text) && same_name(&of.name.text, &table.name.text) && parts(of) == parts(table)
+        }),
+        _ => false,
+    };
+    match body {
+        // Behind a `*` items and columns no longer stand at the same places.
+        ast::QueryBody::Select(select) if select.items.iter().all(|item| matches!(item, ast::SelectItem::Expr { .. })) => {
+            select.items.iter().position(is_it)
+        }
+        ast::QueryBody::Select(_) => None,
+        ast::QueryBody::Paren(query) => written_item(&query.body, expr),
+        ast::QueryBody::Set { operands, .. } => written_item(operands.first()?, expr),
     }
 }
 

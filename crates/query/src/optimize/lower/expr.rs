@@ -48,11 +48,7 @@ pub(super) fn lower_expr(low: &mut Lowerer<'_, '_>, expr: &BoundExpr, input: &[C
             }
             K::Case { branches: lowered, otherwise: otherwise.as_ref().map(|o| boxed(low, o, input)).transpose()? }
         }
-        B::Convert { operand, style, attempt } => {
-            let reads_dates = *style == 0 && operand.sql_type.is_text() && expr.sql_type.is_date_time();
-            let style = if reads_dates { crate::eval::style_of_order(low.cx.compile.settings().date_order) } else { *style };
-            K::Convert { operand: boxed(low, operand, input)?, style, attempt: *attempt }
-        }
+        B::Convert { operand, style, attempt } => K::Convert { operand: boxed(low, operand, input)?, style: *style, attempt: *attempt },
         // A collation is part of the type: the value is the same.
         B::Collate(operand) => {
             let mut inner = lower_expr(low, operand, input)?;

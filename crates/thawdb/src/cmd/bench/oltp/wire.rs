@@ -76,7 +76,7 @@ fn prepare(client: &mut Client, (text, parameters): Prepared) -> Result<i32, Fai
     };
     let handle = RpcParameter { output: true, value: Scalar::Null, ..int(0) };
     let parameters = vec![handle, textual(declared.join(", ")), textual(text.into())];
-    let call = RpcCall { procedure: "sp_prepare".into(), no_metadata: false, parameters };
+    let call = RpcCall { procedure: "sp_prepare".into(), no_metadata: false, parameters, invalid: None };
     let mut response = client.call(&call)?;
     while let Some(item) = response.next_item()? {
         if let thawdb_tds::client::Item::ReturnValue(value) = item
@@ -150,7 +150,7 @@ impl Connection {
     async fn call(&mut self, statement: usize, values: &[i32]) -> Result<(), Failure> {
         let mut parameters = vec![int(self.handles[statement])];
         parameters.extend(values.iter().map(|value| int(*value)));
-        let call = RpcCall { procedure: "sp_execute".into(), no_metadata: false, parameters };
+        let call = RpcCall { procedure: "sp_execute".into(), no_metadata: false, parameters, invalid: None };
         let headers = self.headers();
         self.frame(PacketType::Rpc, |body| rpc::encode(&call, headers, body));
         self.ask().await

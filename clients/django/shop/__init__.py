@@ -1,0 +1,1 @@
+"""A small application: who orders what."""

@@ -1,0 +1,1 @@
+"""Made by the checks themselves with makemigrations' own code."""
