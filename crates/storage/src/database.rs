@@ -362,24 +362,24 @@ impl Database {
         Ok(())
     }
 
-    /// Frees a unit, unless it is gone already: its first page tells whose it is.
+    /// Frees a unit, unless it is gone already.
     pub(crate) fn free_unit(&self, unit: Unit, tree: TreeId) -> Result<(), StorageError> {
-        loop {
-            let page = self.store.read(unit.0)?;
-            let there = header::page_type(&page) == Some(PageType::Iam) && header::tree(&page) == tree;
-            drop(page);
-            if !there || self.store.free_unit_step(unit, FREE_EXTENTS)? {
-                return Ok(());
-            }
-        }
+        while self.has_unit(unit, tree)? && !self.store.free_unit_step(unit, FREE_EXTENTS)? {}
+        Ok(())
+    }
+
+    /// Whether a unit is there: its first page is in use as a map, and says whose it is. One that was given back keeps its
+    /// bytes until it is used again.
+    pub(crate) fn has_unit(&self, unit: Unit, tree: TreeId) -> Result<bool, StorageError> {
+        let page = self.store.read(unit.0)?;
+        let is_its = header::page_type(&page) == Some(PageType::Iam) && header::tree(&page) == tree;
+        drop(page);
+        Ok(is_its && crate::mini::is_in_use(&self.store, unit.0)?)
     }
 
     /// The data pages of a unit, by its maps; none if it is gone.
     pub(crate) fn unit_pages(&self, unit: Unit, tree: TreeId) -> Result<Vec<PageId>, StorageError> {
-        let page = self.store.read(unit.0)?;
-        let there = header::page_type(&page) == Some(PageType::Iam) && header::tree(&page) == tree;
-        drop(page);
-        if there { crate::units::pages_of(&self.store, unit) } else { Ok(Vec::new()) }
+        if self.has_unit(unit, tree)? { crate::units::pages_of(&self.store, unit) } else { Ok(Vec::new()) }
     }
 
     /// Makes a segment of the version store if the next push needs one.
@@ -448,5 +448,42 @@ impl TransactionTable for CommitTable {
     fn snapshot(&self, log_end: &dyn Fn() -> Lsn) -> (Lsn, Vec<u8>) {
         let (end, open) = self.open_txns(log_end);
         (end, open.encode())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::spec::{DatabaseSpec, FileKind, FileSpec, StorageConfig, TreeSpec};
+    use crate::storage::Storage;
+    use thawdb_device::sim::Simulation;
+
+    /// Between giving a unit back and forgetting its row the log may be full, or the process end: both come again.
+    #[test]
+    fn a_unit_that_was_given_back_is_gone_though_its_bytes_are_there() {
+        let file = |name: &str, kind| FileSpec {
+            name: name.into(),
+            path: format!("/{name}").into(),
+            kind,
+            size_bytes: 4 << 20,
+            size_bytes_max: None,
+            growth_bytes: 1 << 20,
+        };
+        let files = vec![file("data", FileKind::Rows { filegroup: 1 }), file("log", FileKind::Log)];
+        let storage = Storage::new(Simulation::with_seed(1).env(), StorageConfig { memory_bytes_max: 8 << 20 });
+        let database = storage.create_database(&DatabaseSpec { name: "units".into(), files, temporary: false }).unwrap();
+        let mut txn = database.begin();
+        let tree = txn.create_tree(TreeSpec { object_id: 1, index_id: 1, filegroup: 1 }).unwrap();
+        txn.commit().unwrap();
+        let info = database.tree(tree, 0).unwrap();
+        assert!(database.has_unit(info.unit, info.id).unwrap());
+        let mut txn = database.begin();
+        txn.drop_tree(tree).unwrap();
+        txn.commit().unwrap();
+        database.free_tree_pages(&info).unwrap();
+        assert!(!database.has_unit(info.unit, info.id).unwrap());
+        assert!(database.check().unwrap().is_empty(), "its row is still there");
+        database.free_tree_pages(&info).unwrap();
+        database.clean().unwrap();
+        assert!(database.check().unwrap().is_empty());
     }
 }

@@ -472,6 +472,13 @@ pub(crate) fn used_pages(pfs: &PageBytes, first: u32) -> u8 {
     states.iter().enumerate().fold(0, |used, (at, state)| if *state == 0 { used } else { used | 1 << at })
 }
 
+/// Whether a page is allocated, as the PFS has it.
+pub(crate) fn is_in_use(store: &Store, page: PageId) -> Result<bool, StorageError> {
+    let (map, at) = layout::pfs(page.page);
+    let pfs = store.read(PageId { file: page.file, page: map })?;
+    Ok(pfs[MAP_BEGIN + at as usize] != 0)
+}
+
 fn op_failed(id: PageId, op: &PageOp<'_>, error: PageOpError) -> StorageError {
     StorageError::Bug(format!("page {}:{}: {error:?} in {op:?}", id.file, id.page))
 }

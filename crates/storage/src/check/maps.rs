@@ -6,7 +6,7 @@
 use super::{FindingKind, Findings, Reached, Units};
 use crate::database::Database;
 use crate::ids::{PageId, TreeId};
-use crate::page::{PageBytes, PageType, header};
+use crate::page::{PageType, header};
 use crate::space::layout::{self, EXTENT_PAGES, INTERVAL_EXTENTS, PRIMARY_EXTENTS};
 use crate::space::{Unit, map_bits};
 use crate::store::boot::IamFacts;
@@ -123,8 +123,8 @@ fn own_map(database: &Database, map: PageId, tree: TreeId, owners: &mut Owners, 
 fn own_gone(database: &Database, gone: &[TreeInfo], owners: &mut Owners, findings: &mut Findings) {
     for info in gone {
         for unit in [Some(info.unit), info.large_unit()].into_iter().flatten() {
-            let there = |page: &PageBytes| header::page_type(page) == Some(PageType::Iam) && header::tree(page) == info.id;
-            if database.store.read(unit.0).is_ok_and(|page| there(&page)) {
+            // A map that cannot be read is told by who asks for the system's pages.
+            if database.has_unit(unit, info.id).unwrap_or(false) {
                 own(database, unit, info.id, owners, findings);
             }
         }
