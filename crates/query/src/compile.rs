@@ -101,6 +101,19 @@ pub struct ViewText {
     pub definition: Arc<ast::CreateView>,
 }
 
+/// A view WITH CHECK OPTION that rows written to a table must be in afterwards.
+#[derive(Debug)]
+pub struct ViewCheck {
+    /// The view.
+    pub view: ViewText,
+    /// Its database.
+    pub database: DatabaseId,
+    /// Its schema.
+    pub schema: String,
+    /// The table.
+    pub table: Arc<TableDef>,
+}
+
 /// A parameter of a user's function.
 #[derive(Debug, Clone)]
 pub struct UserParameter {
@@ -168,6 +181,11 @@ pub trait CompileContext {
     }
     /// Position and type of a variable or parameter; the name has its `@`.
     fn variable(&self, name: &str) -> Option<(usize, SqlType)>;
+    /// The number of a parameter that nobody has declared, where the question is what type it has.
+    fn undeclared(&self, name: &str) -> Option<usize> {
+        let _ = name;
+        None
+    }
     /// Rows that the running scope holds under a bare name: `inserted` and `deleted` in a trigger.
     fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {
         let _ = name;
@@ -354,6 +372,8 @@ pub struct Compiled {
     pub remembered: Remembered,
     /// What it was made of besides definitions.
     pub stamps: Vec<Stamp>,
+    /// The view that rows it writes must be in.
+    pub view_check: Option<Arc<ViewCheck>>,
 }
 
 impl Compiled {
@@ -391,14 +411,7 @@ impl Stamp {
 /// What is wrong with the statement, as SQL Server would say it.
 pub fn compile(stmt: &ast::Stmt, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
     let mut binder = Binder::new(cx, stmt.span.line);
-    let bound = match &stmt.kind {
-        ast::StmtKind::Select(query) => binder.bind_select_statement(query)?,
-        ast::StmtKind::Insert(insert) => binder.bind_insert(insert)?,
-        ast::StmtKind::Update(update) => binder.bind_update(update)?,
-        ast::StmtKind::Delete(delete) => binder.bind_delete(delete)?,
-        ast::StmtKind::Merge(merge) => binder.bind_merge(merge)?,
-        _ => return Err(error::not_built("this statement", stmt.span)),
-    };
+    let bound = bind(stmt, &mut binder)?;
     let mut compiled = finish(bound, binder, cx)?;
     compiled.stamps = cx.stamps();
     let parallelism = cx.parallelism().hinted(hints_of(stmt));
@@ -406,6 +419,33 @@ pub fn compile(stmt: &ast::Stmt, cx: &dyn CompileContext) -> Result<Compiled, Sq
         compiled.node = optimize::parallel::divide(compiled.node, &parallelism, cx);
     }
     Ok(compiled)
+}
+
+fn bind(stmt: &ast::Stmt, binder: &mut Binder<'_>) -> Result<BoundStmt, SqlError> {
+    match &stmt.kind {
+        ast::StmtKind::Select(query) => binder.bind_select_statement(query),
+        ast::StmtKind::Insert(insert) => binder.bind_insert(insert),
+        ast::StmtKind::Update(update) => binder.bind_update(update),
+        ast::StmtKind::Delete(delete) => binder.bind_delete(delete),
+        ast::StmtKind::Merge(merge) => binder.bind_merge(merge),
+        _ => Err(error::not_built("this statement", stmt.span)),
+    }
+}
+
+/// The types that the undeclared parameters of a statement should have, by the numbers that the context gives them; `names`
+/// are theirs.
+///
+/// # Errors
+/// What is wrong with the statement; 11502 and 11503 for parameters whose places tell no type.
+pub fn undeclared_types(
+    stmt: &ast::Stmt,
+    cx: &dyn CompileContext,
+    names: impl FnOnce() -> Vec<String>,
+) -> Result<Vec<(usize, SqlType)>, SqlError> {
+    let mut binder = Binder::new(cx, stmt.span.line);
+    let bound = bind(stmt, &mut binder)?;
+    cx.allow(&binder.take_needs())?;
+    crate::bind::undeclared::types_of(&bound, &names(), stmt.span)
 }
 
 /// OPTION (...) of a statement.
@@ -461,13 +501,33 @@ pub fn compile_cursor(
 
 fn finish(bound: BoundStmt, mut binder: Binder<'_>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
     let needs = binder.take_needs();
+    let view_check = binder.view_check.take();
     let (columns, dependencies) = binder.finish();
     let mut compiled = optimize::plan_statement(bound, columns, cx)?;
     let only_reads = matches!(compiled.kind, CompiledKind::Rows | CompiledKind::Assign) && dependencies.len() == 1;
     compiled.point = if only_reads { PointRead::of(&compiled.node).map(Arc::new) } else { None };
     compiled.dependencies = dependencies;
     compiled.needs = needs;
+    compiled.view_check = view_check;
     Ok(compiled)
+}
+
+/// Compiles the query for those of `rows`, new rows of the table, that the view would not show.
+///
+/// # Errors
+/// What is wrong with the view by now.
+pub fn compile_view_check(check: &ViewCheck, rows: Arc<dyn RowSource>, cx: &dyn CompileContext) -> Result<Compiled, SqlError> {
+    let mut binder = Binder::new(cx, 0);
+    let (rel, outputs) = binder.rows_outside_view(check, rows)?;
+    finish(BoundStmt::Query { rel, outputs }, binder, cx)
+}
+
+/// Whether rows can be changed through a view of this query.
+///
+/// # Errors
+/// 4510 if not; what is wrong with the query.
+pub fn check_updatable(query: &ast::Query, cx: &dyn CompileContext) -> Result<(), SqlError> {
+    Binder::new(cx, query.span.line).check_updatable(query)
 }
 
 /// Compiles an expression outside a query: of IF, WHILE, SET, DECLARE, PRINT, RETURN. A condition has type `bit`;

@@ -27,6 +27,7 @@ pub mod key;
 pub mod messages;
 pub mod row;
 pub mod sql_type;
+pub mod time_zone;
 pub mod value;
 pub mod variant;
 pub mod xml;

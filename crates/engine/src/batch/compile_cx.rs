@@ -34,11 +34,26 @@ pub(crate) struct CompileCx<'a> {
     aged: RefCell<Vec<((DatabaseId, ObjectId), i32, i32)>>,
     /// The tables whose statistics were told, and what plans of them depend on.
     stamps: RefCell<Vec<((DatabaseId, ObjectId), Stamp)>>,
+    /// Names that nobody has declared, where the question is what they should be declared as.
+    pub(crate) undeclared: Option<RefCell<Vec<String>>>,
 }
 
 impl<'a> CompileCx<'a> {
     pub(crate) fn new(session: &'a SessionState, step: usize) -> Self {
-        Self { session, step, wanted: RefCell::default(), stale: RefCell::default(), aged: RefCell::default(), stamps: RefCell::default() }
+        Self {
+            session,
+            step,
+            wanted: RefCell::default(),
+            stale: RefCell::default(),
+            aged: RefCell::default(),
+            stamps: RefCell::default(),
+            undeclared: None,
+        }
+    }
+
+    /// At the end of a program, letting names through that nobody has declared.
+    pub(crate) fn letting_undeclared(session: &'a SessionState) -> Self {
+        Self { undeclared: Some(RefCell::default()), ..Self::new(session, usize::MAX) }
     }
 }
 
@@ -56,6 +71,15 @@ impl CompileContext for CompileCx<'_> {
         let position = frame.position(name)?;
         let variable = &frame.variables[position];
         (variable.declared_at <= self.step).then_some((position, variable.sql_type))
+    }
+
+    fn undeclared(&self, name: &str) -> Option<usize> {
+        let mut names = self.undeclared.as_ref()?.borrow_mut();
+        let known = names.iter().position(|known| known.eq_ignore_ascii_case(name));
+        Some(known.unwrap_or_else(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        }))
     }
 
     fn rowset(&self, name: &str) -> Option<Arc<dyn RowSource>> {

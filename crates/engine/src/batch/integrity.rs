@@ -1,6 +1,7 @@
-//! FOREIGN KEYs kept when a statement has changed rows.
+//! FOREIGN KEYs, and views WITH CHECK OPTION, kept to when a statement has changed rows.
 //!
 //! ```text
+//! new rows ─► written through a view with the option: rows of it?                                                550
 //! new rows ─► each value's row in the table referred to: there, and locked shared until the transaction ends?    547
 //! old rows ─► whose keys are gone ─► referring rows: NO ACTION 547, else a DELETE or UPDATE of them, in its turn watched
 //! ```
@@ -20,7 +21,7 @@ use crate::session::rowset::Rowset;
 use std::ops::Bound;
 use std::sync::Arc;
 use thawdb_catalog::{ConstraintDef, ForeignKeyDef, ReferentialAction, TableDef, TreeLayout};
-use thawdb_query::compile::{Compiled, compile};
+use thawdb_query::compile::{Compiled, compile, compile_view_check};
 use thawdb_query::exec;
 use thawdb_query::phys::OutputColumn;
 use thawdb_storage::KeyRange;
@@ -61,6 +62,21 @@ impl Interpreter<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// 550 if a row that was written is none of the view it was written through.
+    pub(crate) fn keep_to_view(&mut self, plan: &Compiled, watch: &Watch) -> Result<(), Failure> {
+        let Some(check) = plan.view_check.as_ref().filter(|check| check.table.id == watch.table.id) else { return Ok(()) };
+        let rows = watch.new_rows();
+        if rows.rows.is_empty() {
+            return Ok(());
+        }
+        self.session.views.lock().clear();
+        let query = compile_view_check(check, Arc::new(rows), &CompileCx::new(self.session, 0)).map_err(Failure::run)?;
+        self.lock_tables(&query.dependencies)?;
+        let mut execution = exec::run(&query.node, self.session)?;
+        let outside = execution.next(self.session)?.is_some_and(|batch| batch.rows > 0);
+        if outside { Err(message(550, &[]).into()) } else { Ok(()) }
     }
 
     /// Every new row's key must be there.

@@ -290,11 +290,12 @@ impl<'a> Interpreter<'a, '_> {
             if !lasts && !self.session.temp_checks.contains_key(&dependency.table.0) {
                 continue;
             }
-            if let Some(table) = self.session.table(dependency.database, dependency.table)
-                && let Some(watch) = self.session.watch_of(dependency.database, &table)?
-            {
-                watches.push(watch);
+            let Some(table) = self.session.table(dependency.database, dependency.table) else { continue };
+            let mut watch = self.session.watch_of(dependency.database, &table)?;
+            if plan.view_check.as_ref().is_some_and(|check| check.table.id == table.id) {
+                watch = Some(Watch::keeping(watch, &table));
             }
+            watches.extend(watch);
         }
         let watched = !watches.is_empty();
         self.session.changes.begin(watches);
@@ -319,6 +320,7 @@ impl<'a> Interpreter<'a, '_> {
                 self.keep_foreign_keys("INSERT", &watch)?;
                 continue;
             };
+            self.keep_to_view(plan, &watch)?;
             self.keep_foreign_keys(statement, &watch)?;
             for (kind, updated) in actions {
                 self.fire_triggers(*kind, &mut watch, updated, count)?;

@@ -4,7 +4,7 @@
 //! catalog. Whoever uses the view binds its text anew.
 //!
 //! Messages: 4511 (a column without a name), 4506 (a name twice), 8158 and 8159 (too few or many names), 1033 (ORDER BY
-//! without TOP), 4512 (SCHEMABINDING with names of one part).
+//! without TOP), 4512 (SCHEMABINDING with names of one part), 4510 (WITH CHECK OPTION of a view that cannot be updated).
 
 use crate::batch::compile_cx::CompileCx;
 use crate::batch::failure::Failure;
@@ -14,7 +14,7 @@ use crate::ddl::procedure::in_module;
 use crate::messages::message;
 use crate::session::state::SessionState;
 use thawdb_catalog::{ColumnDef, ColumnId, ObjectKind};
-use thawdb_query::compile::compile;
+use thawdb_query::compile::{check_updatable, compile};
 use thawdb_query::phys::OutputColumn;
 use thawdb_tsql::ast::{Alias, CreateView, Ident, Query, QueryBody, Select, SelectItem, Span, Stmt, StmtKind, TableRef, TableRefKind};
 use thawdb_types::SqlError;
@@ -23,11 +23,11 @@ use thawdb_types::SqlError;
 pub(crate) fn create_view(interpreter: &mut Interpreter<'_, '_>, statement: &Stmt, node: &CreateView) -> Result<(), Failure> {
     let name = &node.name.name.text;
     let mut flags = flags_of(interpreter.session, &node.options)?;
-    if node.check_option {
-        return Err(crate::messages::unsupported_option("WITH CHECK OPTION").into());
-    }
     flags.check_option = node.check_option;
     let columns = columns_of_query(interpreter.session, &node.query, name, &node.columns).map_err(|error| in_module(error, name))?;
+    if node.check_option {
+        check_updatable(&node.query, &CompileCx::new(interpreter.session, 0)).map_err(|error| in_module(error, name))?;
+    }
     let mut new = NewModule::new(node.mode, &node.name, ObjectKind::View, flags);
     new.columns = columns;
     keep_module(interpreter, statement, new)

@@ -107,7 +107,11 @@ pub(crate) fn call(session: &mut SessionState, out: &mut Outbox<'_>, arguments: 
 type Described = Result<Option<Vec<OutputColumn>>, SqlError>;
 
 /// Does `work` in a scope with parameters that have no values.
-fn within_scope(session: &mut SessionState, declared: &[Parameter], work: impl FnOnce(&mut SessionState) -> Described) -> Described {
+pub(super) fn within_scope<T>(
+    session: &mut SessionState,
+    declared: &[Parameter],
+    work: impl FnOnce(&mut SessionState) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
     let mut frame = Frame::default();
     for (ordinal, parameter) in (1..).zip(declared) {
         let name = &parameter.variable.name;
@@ -204,7 +208,7 @@ fn row(ordinal: i32, column: &OutputColumn) -> Vec<Scalar> {
 }
 
 /// Token and length of a type as TDS has it (MS-TDS 2.2.5.4).
-fn on_the_wire(sql_type: &SqlType, nullable: bool) -> (i32, i32) {
+pub(super) fn on_the_wire(sql_type: &SqlType, nullable: bool) -> (i32, i32) {
     let fixed = |with_null: i32, without: i32| if nullable { with_null } else { without };
     let length = i32::from(sql_type.max_length());
     let id = match sql_type {

@@ -18,8 +18,10 @@ mod metadata;
 mod parameter;
 pub(crate) mod principals;
 pub(crate) mod rename;
+mod session_context;
 pub(crate) mod texts;
 pub(crate) mod trigger_order;
+mod undeclared;
 
 use crate::api::parameter::Parameter;
 use crate::batch::arguments::Argument;
@@ -53,8 +55,12 @@ pub(crate) enum Procedure {
     Rename,
     /// sp_settriggerorder.
     TriggerOrder,
+    /// sp_set_session_context.
+    SessionContext,
     /// sp_describe_first_result_set.
     Describe,
+    /// sp_describe_undeclared_parameters.
+    DescribeUndeclared,
     /// sp_estimate_data_compression_savings.
     EstimateCompression,
     Refused(&'static str),
@@ -71,7 +77,7 @@ pub(crate) struct Returned {
 }
 
 /// Procedures that exist in SQL Server and whose absence is told by name.
-const REFUSED: [&str; 3] = ["sp_prepexecrpc", "sp_addmessage", "sp_describe_undeclared_parameters"];
+const REFUSED: [&str; 2] = ["sp_prepexecrpc", "sp_addmessage"];
 
 /// The procedure of a name, with or without `sys.`, `dbo.` or a database before it.
 pub(crate) fn find(name: &str) -> Option<Procedure> {
@@ -100,8 +106,14 @@ pub(crate) fn find(name: &str) -> Option<Procedure> {
     if bare == "sp_settriggerorder" {
         return Some(Procedure::TriggerOrder);
     }
+    if bare == "sp_set_session_context" {
+        return Some(Procedure::SessionContext);
+    }
     if bare == "sp_describe_first_result_set" {
         return Some(Procedure::Describe);
+    }
+    if bare == "sp_describe_undeclared_parameters" {
+        return Some(Procedure::DescribeUndeclared);
     }
     if bare == "sp_estimate_data_compression_savings" {
         return Some(Procedure::EstimateCompression);
@@ -155,7 +167,9 @@ pub(crate) fn call(
         }
         Procedure::Rename => rename::call(session, out, arguments),
         Procedure::TriggerOrder => trigger_order::call(session, arguments),
+        Procedure::SessionContext => Ok(session_context::call(session, arguments)?),
         Procedure::Describe => describe::call(session, out, arguments),
+        Procedure::DescribeUndeclared => undeclared::call(session, out, arguments),
         Procedure::EstimateCompression => estimate::call(session, out, arguments),
         Procedure::Refused(name) => Err(unsupported(name).into()),
         Procedure::Module(found) if found.object.kind == thawdb_catalog::ObjectKind::Procedure => {

@@ -29,8 +29,9 @@ pub(crate) struct Watch {
     checks: Arc<Vec<(Arc<ConstraintDef>, Expr)>>,
     /// The rows inserted, updated and deleted, by [`ChangeKind`].
     changed: [ChangedRows; 3],
-    /// Whether the rows are an INSTEAD OF trigger's, and nothing is changed.
-    instead: bool,
+    /// Whether rows are kept whatever is related: they are an INSTEAD OF trigger's, and nothing is changed, or a view is asked
+    /// about them.
+    keeps: bool,
 }
 
 /// Rows that a statement changed in one way.
@@ -55,13 +56,24 @@ impl Watch {
         taken
     }
 
+    /// The same watch, or a new one of the table, that keeps the rows.
+    pub(crate) fn keeping(known: Option<Self>, table: &Arc<TableDef>) -> Self {
+        Self { keeps: true, ..known.unwrap_or_else(|| Self::instead(table)) }
+    }
+
+    /// The new rows of every change, as rows of a query.
+    pub(crate) fn new_rows(&self) -> Rowset {
+        let rows = self.changed.iter().flat_map(|changed| changed.new.rows.iter().cloned()).collect();
+        Rowset { columns: columns_of(&self.table), rows }
+    }
+
     /// The rows of a statement that an INSTEAD OF trigger takes.
     pub(crate) fn instead(table: &Arc<TableDef>) -> Self {
-        Self { table: table.clone(), related: Arc::default(), checks: Arc::default(), changed: Default::default(), instead: true }
+        Self { table: table.clone(), related: Arc::default(), checks: Arc::default(), changed: Default::default(), keeps: true }
     }
 
     fn keeps_rows(&self) -> bool {
-        if self.instead {
+        if self.keeps {
             return true;
         }
         let related = &self.related;
@@ -136,7 +148,7 @@ impl SessionState {
             let parsed = parsed.map_err(|_| message(102, &[&text]))?;
             checks.push((constraint.clone(), bind_row_condition(&parsed, table, &CompileCx::new(self, 0))?));
         }
-        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), changed: Default::default(), instead: false }))
+        Ok(Some(Watch { table: table.clone(), related, checks: Arc::new(checks), changed: Default::default(), keeps: false }))
     }
 
     /// 547 if a condition of the table is false for any of the rows.

@@ -138,7 +138,7 @@ fn of_databases(session: &SessionState, name: &str, given: &Arguments<'_>) -> Op
         "CONNECTIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::connection(session, property)),
         "SESSIONPROPERTY" => given.text(0).map_or(Scalar::Null, |property| properties::session(session, property)),
         "CURSOR_STATUS" => optional(session.cursor_status(given.text(0)?, given.text(1)?), Scalar::SmallInt),
-        "SESSION_CONTEXT" => Scalar::Null,
+        "SESSION_CONTEXT" => session.key_values.get(given.text(0)?),
         _ => return None,
     })
 }

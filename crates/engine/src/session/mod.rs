@@ -20,6 +20,7 @@ pub(crate) mod functions;
 pub(crate) mod globals;
 pub(crate) mod host;
 pub(crate) mod isolation;
+pub(crate) mod key_values;
 pub(crate) mod options;
 pub(crate) mod prepared;
 pub(crate) mod properties;
@@ -157,6 +158,7 @@ impl Session {
         state.options = options::Options::default();
         state.prepared = prepared::PreparedTexts::default();
         state.bulk = None;
+        state.key_values = key_values::KeyValues::default();
         state.contexts.truncate(1);
         (state.last_error, state.row_count, state.last_identity) = (0, 0, None);
         let old = state.database.name();

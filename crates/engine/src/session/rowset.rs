@@ -27,6 +27,20 @@ impl Rowset {
     }
 }
 
+impl RowSource for Rowset {
+    fn name(&self) -> &str {
+        "rows"
+    }
+
+    fn columns(&self) -> &[OutputColumn] {
+        &self.columns
+    }
+
+    fn rows(&self, _: &dyn SessionInfo, _: &[Scalar]) -> Result<Vec<Vec<Scalar>>, SqlError> {
+        Ok(self.rows.clone())
+    }
+}
+
 /// A rowset of the running frame, as plans hold it.
 #[derive(Debug)]
 struct FrameRows {

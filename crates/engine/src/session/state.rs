@@ -18,6 +18,7 @@ use crate::session::application_locks::ApplicationLocks;
 use crate::session::changes::Changes;
 use crate::session::cursors::Cursors;
 use crate::session::frame::Frame;
+use crate::session::key_values::KeyValues;
 use crate::session::options::Options;
 use crate::session::prepared::PreparedTexts;
 use crate::session::temporary::{TempTable, TempTables, VARIABLES_ID};
@@ -82,6 +83,7 @@ pub(crate) struct SessionState {
     pub(crate) api_cursors: ApiCursors,
     pub(crate) prepared: PreparedTexts,
     pub(crate) bulk: Option<crate::session::bulk::BulkTarget>,
+    pub(crate) key_values: KeyValues,
     pub(crate) trace_flags: Vec<i32>,
     /// Ends the call being run.
     pub(crate) cancel: CancelToken,
@@ -129,6 +131,7 @@ impl SessionState {
             api_cursors: ApiCursors::default(),
             prepared: PreparedTexts::default(),
             bulk: None,
+            key_values: KeyValues::default(),
             trace_flags: Vec::new(),
             cancel: CancelToken::new(),
             ended: false,

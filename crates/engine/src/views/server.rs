@@ -6,6 +6,7 @@ use crate::views::{Column, Rows, View, bit, col, int, null, small, text, tiny, v
 use thawdb_catalog::DatabaseId;
 use thawdb_storage::memory::Clerk;
 use thawdb_types::SqlType::{BigInt, Bit, DateTime, Int, SmallInt, TinyInt};
+use thawdb_types::time_zone::TimeZone;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 const NAME: SqlType = SqlType::SYSNAME;
@@ -90,7 +91,20 @@ pub(crate) const VIEWS: &[View] = &[
     View { schema: "sys", name: "dm_os_process_memory", columns: PROCESS_MEMORY_COLUMNS, rows: process_memory },
     View { schema: "sys", name: "dm_os_sys_info", columns: SYS_INFO_COLUMNS, rows: sys_info },
     View { schema: "sys", name: "syslanguages", columns: LANGUAGE_COLUMNS, rows: languages },
+    View { schema: "sys", name: "time_zone_info", columns: TIME_ZONE_COLUMNS, rows: time_zones },
 ];
+
+const TIME_ZONE_COLUMNS: &[Column] = &[col("name", NAME), col("current_utc_offset", SqlType::nvarchar(6)), col("is_currently_dst", Bit)];
+
+fn time_zones(session: &SessionState, _: DatabaseId) -> Result<Rows, SqlError> {
+    let now = session.now_ticks;
+    let row = |zone: TimeZone| {
+        let offset = zone.offset_at(now);
+        let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs());
+        vec![text(zone.name()), text(format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)), bit(zone.is_dst_at(now))]
+    };
+    Ok(TimeZone::all().map(row).collect())
+}
 
 /// Settings this engine has: number, name, least, most, description, advanced.
 pub(crate) const CONFIGURATIONS: &[(i32, &str, i32, i32, &str, bool)] = &[

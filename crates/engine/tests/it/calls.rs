@@ -147,12 +147,16 @@ fn a_reset_session_is_as_after_login() {
     let mut session = engine.internal_session();
     said(&mut session, "CREATE TABLE t (a int) CREATE TABLE #x (a int) USE tempdb SET NOCOUNT ON SET DATEFIRST 3");
     said(&mut session, "BEGIN TRAN INSERT master.dbo.t VALUES (1)");
+    said(&mut session, "EXEC sp_set_session_context N'who', 1, 1");
     let mut sink = Transcript::default();
     session.reset(false, &mut sink);
     assert_eq!(sink.lines, ["env database master", "env reset"]);
     assert_eq!(said(&mut session, "SELECT @@TRANCOUNT AS n, @@DATEFIRST AS d, DB_NAME() AS b")[1], "0 | 7 | master");
     assert!(said(&mut session, "SELECT * FROM #x")[0].starts_with("Msg 208"));
     assert_eq!(said(&mut session, "SELECT COUNT(*) AS c FROM t"), ["[c int]", "0", "done 1"]);
+    let again = said(&mut session, "SELECT SESSION_CONTEXT(N'who') AS w EXEC sp_set_session_context N'who', 2");
+    assert_eq!(again[1], "NULL");
+    assert!(!again.iter().any(|line| line.starts_with("Msg ")), "{again:?}");
 }
 
 #[test]

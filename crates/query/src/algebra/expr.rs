@@ -153,9 +153,9 @@ impl BoundExpr {
         Self::literal(Scalar::Null, SqlType::Int)
     }
 
-    /// Whether it is the constant NULL.
+    /// Whether it is the constant NULL, or a parameter without a declaration: what stands beside it says what type it has.
     pub fn is_null(&self) -> bool {
-        matches!(self.kind, BoundExprKind::Literal(Scalar::Null))
+        matches!(self.kind, BoundExprKind::Literal(Scalar::Null)) || crate::bind::undeclared::number_of(self).is_some()
     }
 
     /// Whether it is the constant `value` of type bit.

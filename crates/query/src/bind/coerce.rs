@@ -9,8 +9,8 @@
 //!
 //! Failure: 206 when types clash, 257 when a conversion exists but only explicitly.
 
-use super::collation;
 use super::error::{at, clash, error};
+use super::{collation, undeclared};
 use crate::algebra::{BoundExpr, BoundExprKind};
 use thawdb_tsql::ast::Span;
 use thawdb_types::convert::{CastRule, implicit_cast};
@@ -20,6 +20,9 @@ use thawdb_types::{MaxLength, Scalar, SqlError, SqlType};
 pub fn convert(expr: BoundExpr, target: SqlType, span: Span) -> Result<BoundExpr, SqlError> {
     if expr.sql_type == target {
         return Ok(expr);
+    }
+    if undeclared::number_of(&expr).is_some() {
+        return Ok(BoundExpr { sql_type: target, ..expr });
     }
     if expr.is_null() {
         return Ok(BoundExpr::literal(Scalar::Null, target));

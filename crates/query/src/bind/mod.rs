@@ -29,6 +29,7 @@ pub mod scope;
 pub mod statement;
 pub mod table_ref;
 pub mod types;
+pub(crate) mod undeclared;
 
 use crate::access::Place;
 use crate::algebra::{BoundAggregate, BoundExpr, BoundExprKind, BoundSortKey, BoundWindow, ColumnRef, Columns};
@@ -162,6 +163,10 @@ pub struct Binder<'c> {
     synonym: Option<Place>,
     /// The view through which rows are changed.
     pub(crate) target_view: Option<Place>,
+    /// Views WITH CHECK OPTION met so far, inner ones before those around them.
+    pub(crate) checked_views: Vec<statement::CheckedView>,
+    /// The one of them that rows written must be in.
+    pub(crate) view_check: Option<Arc<crate::compile::ViewCheck>>,
     /// Definitions of columns being bound, one within the other: what they name is no use by the statement.
     pub(crate) definitions_deep: u32,
     dependencies: Vec<Dependency>,
@@ -193,6 +198,8 @@ impl<'c> Binder<'c> {
             parents: Vec::new(),
             synonym: None,
             target_view: None,
+            checked_views: Vec::new(),
+            view_check: None,
             definitions_deep: 0,
             dependencies: Vec::new(),
             catalogs: Vec::new(),

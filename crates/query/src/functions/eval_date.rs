@@ -6,6 +6,7 @@ use crate::functions::eval_text::or_null;
 use thawdb_types::calendar::{Moment, TICKS_PER_DAY, TICKS_PER_MINUTE, TICKS_PER_SECOND, checked_days, days_in_month, round_ticks};
 use thawdb_types::datepart::{self, DatePart};
 use thawdb_types::error::message;
+use thawdb_types::time_zone::TimeZone;
 use thawdb_types::{Scalar, SqlError, SqlType};
 
 type Result<T = Scalar> = std::result::Result<T, SqlError>;
@@ -312,16 +313,16 @@ pub(super) fn todatetimeoffset(call: &Call<'_>) -> Result {
     from_moment(call, Moment { offset: minutes, ..Moment::from_ticks(ticks) })
 }
 
-/// AT TIME ZONE: UTC only; other zones need the rules of their summer times, which are not built.
+/// AT TIME ZONE: what has an offset is shown as clocks of the zone show it, what has none is what they showed.
 pub(super) fn at_time_zone(call: &Call<'_>) -> Result {
-    let (value, _) = as_date(call, 0)?;
-    let zone = or_null!(call.text(1));
-    if !zone.eq_ignore_ascii_case("UTC") {
-        return Err(message(40514, &[&format!("AT TIME ZONE '{zone}'")]));
-    }
-    let at = or_null!(Moment::of(&value));
-    match value {
-        Scalar::DateTimeOffset(utc, _) => Ok(Scalar::DateTimeOffset(utc, 0)),
-        _ => from_moment(call, Moment { offset: 0, ..at }),
-    }
+    let name = or_null!(call.text(1));
+    let at = or_null!(Moment::of(call.value(0)));
+    let zone = TimeZone::named(name).ok_or_else(|| message(9820, &[&name]))?;
+    let (utc, offset) = match *call.value(0) {
+        Scalar::DateTimeOffset(utc, _) => (utc, zone.offset_at(utc)),
+        _ => zone.of_local(round_ticks(at.total_ticks(), call.result.scale())),
+    };
+    let local = utc + i64::from(offset) * TICKS_PER_MINUTE;
+    let shown = Moment { offset, ..Moment::from_ticks(local) };
+    shown.to_scalar(call.result).map_err(|_| message(8115, &[&"expression", &call.result.message_name()]))
 }

@@ -30,6 +30,10 @@ pub enum Arg {
     TextOrBinary,
     /// nvarchar(4000), or nvarchar(max) for what is max.
     Unicode,
+    /// nchar or nvarchar as it is; nothing else (8116).
+    National,
+    /// Any character type as it is; nothing else (8116).
+    Character,
     /// int.
     Int,
     /// bigint.
@@ -44,6 +48,8 @@ pub enum Arg {
     Date,
     /// Any date or time type as it is; strings as datetimeoffset(7).
     Offset,
+    /// A type that has both date and time as it is; nothing else (8116).
+    DateAndTime,
     /// varbinary of its length; strings too.
     Binary,
     /// As it is.

@@ -133,5 +133,6 @@ pub(crate) fn compiled(node: crate::phys::Node, kind: CompiledKind, columns: Vec
         needs: Vec::new(),
         remembered: Default::default(),
         stamps: Vec::new(),
+        view_check: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::{at, error};
-use crate::bind::{Binder, coerce};
+use crate::bind::{Binder, coerce, undeclared};
 use thawdb_tsql::ast::{self, Span, TypeParameter};
 use thawdb_types::convert::{CastRule, implicit_cast};
 
@@ -36,6 +36,9 @@ impl Binder<'_> {
         };
         let operand = self.bind_expr(operand)?;
         let style = style.map(|s| self.bind_expr(s)).transpose()?;
+        if undeclared::number_of(&operand).is_some() {
+            return Ok(BoundExpr { sql_type: target, ..operand });
+        }
         if operand.is_null() {
             // A conversion, that the NULL may be told from one without a type.
             return Ok(converted(BoundExpr::literal(Scalar::Null, target), target, 0, false));

@@ -5,7 +5,7 @@
 
 use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::error;
-use crate::bind::{Binder, coerce, collation};
+use crate::bind::{Binder, coerce, collation, undeclared};
 use crate::compile::{UserFunction, UserFunctionKind, UserParameter};
 use crate::functions::signature::{self, Arg, Class, Nulls, Out, Signature};
 use std::sync::Arc;
@@ -308,7 +308,7 @@ fn check_scale(signature: &Signature, arguments: &[BoundExpr], span: Span) -> Re
 }
 
 fn finish_call(signature: &'static Signature, bound: Vec<BoundExpr>, span: Span) -> Result<BoundExpr, SqlError> {
-    if signature.name == "SUBSTRING" && bound[0].is_null() {
+    if signature.name == "SUBSTRING" && bound[0].is_null() && undeclared::number_of(&bound[0]).is_none() {
         return Err(error(8116, &[&"NULL", &1, &"substring"], span));
     }
     check_scale(signature, &bound, span)?;
@@ -336,8 +336,16 @@ fn finish_call(signature: &'static Signature, bound: Vec<BoundExpr>, span: Span)
 }
 
 fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: BoundExpr, span: Span) -> Result<BoundExpr, SqlError> {
+    if undeclared::number_of(&bound).is_some() {
+        return Ok(BoundExpr { sql_type: undeclared::of_argument(wanted).unwrap_or(bound.sql_type), ..bound });
+    }
     let from = bound.sql_type;
-    let invalid = || error(8116, &[&from.message_name(), &(index + 1), &signature.name.to_ascii_lowercase()], span);
+    let type_name = if bound.is_null() { "NULL" } else { from.message_name() };
+    let invalid = || {
+        // A name of several words is a clause's, and written as such.
+        let shown = if signature.name.contains(' ') { signature.name.to_owned() } else { signature.name.to_ascii_lowercase() };
+        error(8116, &[&type_name, &(index + 1), &shown], span)
+    };
     let to = |bound: BoundExpr, target: SqlType| {
         if bound.is_null() || from == target || implicit_cast(&from, &target) == CastRule::Allowed {
             coerce::convert(bound, target, span)
@@ -371,6 +379,10 @@ fn convert_argument(signature: &Signature, wanted: Arg, index: usize, bound: Bou
             }
             to(bound, SqlType::NVarChar { length, collation })
         }
+        Arg::National if matches!(from, SqlType::NChar { .. } | SqlType::NVarChar { .. }) && !bound.is_null() => Ok(bound),
+        Arg::Character if from.is_text() && !from.is_large() && !bound.is_null() => Ok(bound),
+        Arg::DateAndTime if from.is_date_time() && !matches!(from, SqlType::Date | SqlType::Time { .. }) && !bound.is_null() => Ok(bound),
+        Arg::National | Arg::Character | Arg::DateAndTime => Err(invalid()),
         Arg::Variant => to(bound, SqlType::SqlVariant),
         Arg::Int => to(bound, SqlType::Int),
         Arg::BigInt => to(bound, SqlType::BigInt),

@@ -129,7 +129,10 @@ impl Binder<'_> {
             let found = parameters.iter().find(|(name, _)| same_name(name, &variable.name));
             return found.map(|(_, value)| value.clone()).ok_or_else(|| error(137, &[&variable.name], variable.span));
         }
-        let (index, sql_type) = self.cx.variable(&variable.name).ok_or_else(|| error(137, &[&variable.name], variable.span))?;
+        let Some((index, sql_type)) = self.cx.variable(&variable.name) else {
+            let undeclared = self.cx.undeclared(&variable.name).map(super::undeclared::parameter);
+            return undeclared.ok_or_else(|| error(137, &[&variable.name], variable.span));
+        };
         Ok(BoundExpr::new(BoundExprKind::Variable(index), sql_type))
     }
 

@@ -4,7 +4,7 @@ use super::integer_digits;
 use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::error;
 use crate::bind::types::{Operation, arithmetic_op, operation};
-use crate::bind::{Binder, coerce, collation};
+use crate::bind::{Binder, coerce, collation, undeclared};
 use thawdb_tsql::ast::{self, BinaryOp, Span, UnaryOp};
 use thawdb_types::{Collation, Scalar, SqlError, SqlType};
 
@@ -65,9 +65,9 @@ impl Binder<'_> {
 pub(crate) fn binary(op: BinaryOp, mut left: BoundExpr, mut right: BoundExpr, span: Span) -> Result<BoundExpr, SqlError> {
     // The constant NULL takes the type of what stands beside it.
     if left.is_null() && !right.is_null() {
-        left.sql_type = right.sql_type;
+        left.sql_type = if undeclared::number_of(&left).is_some() { undeclared::general(right.sql_type) } else { right.sql_type };
     } else if right.is_null() {
-        right.sql_type = left.sql_type;
+        right.sql_type = if undeclared::number_of(&right).is_some() { undeclared::general(left.sql_type) } else { left.sql_type };
     }
     if matches!(op, BinaryOp::ShiftLeft | BinaryOp::ShiftRight) {
         let name = if op == BinaryOp::ShiftLeft { "LEFT_SHIFT" } else { "RIGHT_SHIFT" };

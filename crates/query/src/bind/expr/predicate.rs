@@ -3,7 +3,7 @@
 use crate::algebra::{BoundExpr, BoundExprKind};
 use crate::bind::error::error;
 use crate::bind::types::comparison_name;
-use crate::bind::{Binder, coerce, collation};
+use crate::bind::{Binder, coerce, collation, undeclared};
 use crate::expr::CompareOp;
 use thawdb_tsql::ast::{self, Span};
 use thawdb_types::{SqlError, SqlType};
@@ -55,7 +55,12 @@ pub(crate) fn comparable(left: BoundExpr, right: BoundExpr, name: &str, span: Sp
 
 /// `left op right` of any operands.
 pub(crate) fn compare(op: CompareOp, name: &str, left: BoundExpr, right: BoundExpr, span: Span) -> Result<BoundExpr, SqlError> {
-    let (left, right) = comparable(left, right, name, span)?;
+    let (mut left, mut right) = comparable(left, right, name, span)?;
+    if matches!(op, CompareOp::Less | CompareOp::LessOrEqual | CompareOp::Greater | CompareOp::GreaterOrEqual) {
+        for side in [&mut left, &mut right].into_iter().filter(|side| undeclared::number_of(side).is_some()) {
+            side.sql_type = undeclared::general(side.sql_type);
+        }
+    }
     Ok(BoundExpr::compare(op, left, right))
 }
 
@@ -159,8 +164,13 @@ impl Binder<'_> {
         negated: bool,
         span: Span,
     ) -> Result<BoundExpr, SqlError> {
-        let operand = self.text_operand(operand, 1, span)?;
-        let pattern = self.text_operand(pattern, 2, span)?;
+        let mut operand = self.text_operand(operand, 1, span)?;
+        let mut pattern = self.text_operand(pattern, 2, span)?;
+        if undeclared::number_of(&pattern).is_some() {
+            pattern.sql_type = undeclared::general(operand.sql_type);
+        } else if undeclared::number_of(&operand).is_some() {
+            operand.sql_type = undeclared::general(pattern.sql_type);
+        }
         let escape = escape.map(|e| self.text_operand(e, 3, span)).transpose()?;
         let shared = collation::shared(&operand, &pattern, "like", span)?;
         let under = |e: BoundExpr| match shared {

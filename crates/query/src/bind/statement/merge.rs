@@ -133,6 +133,7 @@ impl Binder<'_> {
         }
         let scope = self.level().tables[position].clone();
         let get = base_of(&own, &scope, merge.target.span)?;
+        self.choose_view_check(&get, &scope.name, merge.target.span)?;
         self.depend(&get.table, true);
         let read: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
         let place = |c: &ColumnRef| get.columns.iter().find(|(_, id)| id == c).map(|(p, _)| *p);

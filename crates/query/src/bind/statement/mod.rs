@@ -9,6 +9,9 @@ mod output;
 mod select;
 mod target;
 mod update;
+mod view_check;
+
+pub(crate) use view_check::CheckedView;
 
 use crate::algebra::{BoundExpr, ColumnRef, Rel};
 use crate::bind::computed::BoundComputed;

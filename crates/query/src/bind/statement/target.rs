@@ -55,6 +55,7 @@ impl Binder<'_> {
         let scope = self.level().tables[position].clone();
         let get = base_of(&rel, &scope, target.span)?;
         let table = get.table.clone();
+        self.choose_view_check(&get, &scope.name, target.span)?;
         self.depend(&table, true);
         self.target_rows(&table);
         let read: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
@@ -179,6 +180,7 @@ impl Binder<'_> {
     pub(super) fn view_columns(&mut self, name: &ast::ObjectName, target: &ast::DmlTarget) -> Result<Option<ViewColumns>, SqlError> {
         let Some((rel, scope)) = self.view_target(name, target)? else { return Ok(None) };
         let get = base_of(&rel, &scope[0], target.span)?;
+        self.choose_view_check(&get, &scope[0].name, target.span)?;
         let position = |column: ColumnRef| get.columns.iter().find(|(_, id)| *id == column).map(|(at, _)| *at);
         let columns = scope[0].columns.iter().map(|c| (c.name.clone(), position(c.column))).collect();
         Ok(Some((get.table, columns)))

@@ -160,7 +160,7 @@ impl Binder<'_> {
         Ok((rel, vec![scope]))
     }
 
-    pub(super) fn source_columns(
+    pub(crate) fn source_columns(
         &mut self,
         source: Arc<dyn RowSource>,
         arguments: Vec<crate::algebra::BoundExpr>,
@@ -190,6 +190,7 @@ impl Binder<'_> {
         self.parents.pop();
         let mut bound = bound?;
         self.synonym = synonym;
+        self.note_checked_view(view, (database, schema), &bound.rel);
         self.need_view(place, bound.outputs.iter().map(|output| output.column));
         let shown = &named.name.name.text;
         crate::bind::query::rename_outputs(&mut bound.outputs, &definition.columns, shown, named.name.span)?;

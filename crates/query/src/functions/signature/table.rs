@@ -1,6 +1,9 @@
 //! The table of functions, sorted by name: one line each, in the columns of [`Signature`].
 
-use super::Arg::{Any, BigInt, Binary, Common, Concat, Date, Float, Int, Number, Offset, Part, Text, TextOrBinary, Unicode, Variant};
+use super::Arg::{
+    Any, BigInt, Binary, Character, Common, Concat, Date, DateAndTime, Float, Int, National, Number, Offset, Part, Text, TextOrBinary,
+    Unicode, Variant,
+};
 use super::Class::{Deterministic, Stable, Volatile};
 use super::Nulls::{Maybe, Never, Strict};
 use super::Out::{Rule, Same, Type as T};
@@ -21,7 +24,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "APP_NAME", arguments: &[], required: 0, most: 0, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "ASCII", arguments: &[Text], required: 1, most: 1, result: T(SqlType::Int), nulls: Strict, class: Deterministic },
     Signature { name: "ASIN", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
-    Signature { name: "AT TIME ZONE", arguments: &[Offset, Text], required: 2, most: 2, result: Rule(results::offset_like), nulls: Strict, class: Stable },
+    Signature { name: "AT TIME ZONE", arguments: &[DateAndTime, Character], required: 2, most: 2, result: Rule(results::offset_like), nulls: Strict, class: Stable },
     Signature { name: "ATAN", arguments: &[Float], required: 1, most: 1, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
     Signature { name: "ATN2", arguments: &[Float, Float], required: 2, most: 2, result: T(SqlType::Float), nulls: Strict, class: Deterministic },
     Signature { name: "BINARY_CHECKSUM", arguments: &[Any], required: 1, most: 254, result: T(SqlType::Int), nulls: Never, class: Deterministic },
@@ -180,7 +183,7 @@ pub const SIGNATURES: &[Signature] = &[
     Signature { name: "SCOPE_IDENTITY", arguments: &[], required: 0, most: 0, result: T(SqlType::numeric(38, 0)), nulls: Maybe, class: Stable },
     Signature { name: "SERVERPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::SqlVariant), nulls: Maybe, class: Stable },
     Signature { name: "SESSIONPROPERTY", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::Int), nulls: Maybe, class: Stable },
-    Signature { name: "SESSION_CONTEXT", arguments: &[Unicode], required: 1, most: 1, result: T(SqlType::nvarchar(4000)), nulls: Maybe, class: Stable },
+    Signature { name: "SESSION_CONTEXT", arguments: &[National], required: 1, most: 1, result: T(SqlType::SqlVariant), nulls: Maybe, class: Stable },
     Signature { name: "SESSION_USER", arguments: &[], required: 0, most: 0, result: T(SqlType::nvarchar(128)), nulls: Maybe, class: Stable },
     Signature { name: "SET_BIT", arguments: &[Any, BigInt, BigInt], required: 2, most: 3, result: Same(0), nulls: Strict, class: Deterministic },
     Signature { name: "SIGN", arguments: &[Number], required: 1, most: 1, result: Rule(results::number_same), nulls: Strict, class: Deterministic },
