@@ -1,6 +1,7 @@
 //! Definitions of tables, columns and indexes: immutable, shared, complete enough to compile any statement.
 
 use crate::filter::IndexFilter;
+use crate::temporal::Temporal;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_storage::TreeId;
@@ -240,6 +241,8 @@ pub struct TableDef {
     pub rows_disabled: bool,
     /// ALTER TABLE SET (LOCK_ESCALATION).
     pub lock_escalation: LockEscalation,
+    /// PERIOD FOR SYSTEM_TIME and SYSTEM_VERSIONING.
+    pub temporal: Temporal,
     /// An index being built beside the table's use: its definition, whose tree is the operation's side tree.
     pub building: Option<Arc<IndexDef>>,
     /// Creation, 1/300 s since 1900-01-01 (datetime).

@@ -16,6 +16,7 @@ pub mod security;
 pub mod sort_row;
 pub mod statistics;
 pub mod store;
+pub mod temporal;
 
 pub use defs::{
     Catalog, ColumnDef, ColumnId, Compression, ComputedDef, DatabaseId, IdentityDef, IndexDef, IndexId, IndexKey, IndexOptions,
@@ -31,3 +32,4 @@ pub use objects::{CheckDef, ConstraintDef, ConstraintKind, ForeignKeyDef, Proper
 pub use security::{Grant, GrantState, ObjectSecurity, Security};
 pub use statistics::{HistogramStep, Statistics, StatisticsData, StatisticsOrigin, TableStatistics};
 pub use store::{CatalogError, Counters, DatabaseCatalog, InstanceCatalog, Related};
+pub use temporal::{Period, RetentionUnit, Temporal, Versioning};

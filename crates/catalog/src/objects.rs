@@ -6,6 +6,7 @@ use crate::defs::{
 };
 use crate::filter::{read_filter, write_filter};
 use crate::record::{Reader, RecordError, Writer};
+use crate::temporal::{Temporal, read_temporal, write_temporal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thawdb_storage::TreeId;
@@ -13,8 +14,9 @@ use thawdb_storage::TreeId;
 /// Format of all records of this version.
 pub(crate) const RECORD_VERSION: u8 = 1;
 /// Format of records that hold indexes. 2: filters by their tests, options of indexes, LOCK_ESCALATION. 3: computed columns,
-/// types of users; disabled indexes; of an index operation what it makes. 4: DATA_COMPRESSION of indexes.
-pub(crate) const TABLE_VERSION: u8 = 4;
+/// types of users; disabled indexes; of an index operation what it makes. 4: DATA_COMPRESSION of indexes. 5: what is temporal
+/// about tables.
+pub(crate) const TABLE_VERSION: u8 = 5;
 
 /// A schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -338,6 +340,7 @@ pub(crate) fn write_table(table: &TableDef) -> Vec<u8> {
     for index in &table.disabled {
         write_index(&mut w, index);
     }
+    write_temporal(&mut w, &table.temporal);
     w.finish()
 }
 
@@ -353,6 +356,7 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
     if r.version() > 2 {
         (rows_disabled, disabled) = (r.flag()?, r.list(read_index)?);
     }
+    let temporal = if r.version() > 4 { read_temporal(&mut r)? } else { Temporal::default() };
     r.finish()?;
     let schema_name = schemas.get(&schema.0).ok_or_else(|| RecordError(format!("table {} is of unknown schema {}", id.0, schema.0)))?;
     let filtered = |index: &IndexDef| index.filter.iter().flat_map(|filter| filter.columns()).all(|c| c < columns.len());
@@ -373,6 +377,7 @@ pub(crate) fn read_table(record: &[u8], database: DatabaseId, schemas: &BTreeMap
         indexes,
         disabled,
         rows_disabled,
+        temporal,
         building: None,
         lock_escalation,
         created,
@@ -399,6 +404,7 @@ fn read_escalation(r: &mut Reader<'_>) -> Result<LockEscalation, RecordError> {
 mod tests {
     use super::*;
     use crate::filter::{FilterConjunct, FilterOp, FilterTest, IndexFilter};
+    use crate::temporal::{Period, RetentionUnit, Versioning};
     use thawdb_types::SqlType;
 
     fn table() -> TableDef {
@@ -449,6 +455,11 @@ mod tests {
             indexes: vec![heap, filtered],
             disabled: vec![out],
             rows_disabled: true,
+            temporal: Temporal {
+                period: Some(Period { start: ColumnId(1), end: ColumnId(2), hidden: (true, false) }),
+                versioning: Some(Versioning { history: ObjectId(8), retention: Some((6, RetentionUnit::Month)) }),
+                history_of: Some(ObjectId(9)),
+            },
             building: None,
             lock_escalation: LockEscalation::Auto,
             created: 1,

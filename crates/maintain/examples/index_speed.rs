@@ -91,6 +91,7 @@ fn votes() -> TableDef {
         rows_disabled: false,
         disabled: Vec::new(),
         lock_escalation: Default::default(),
+        temporal: Default::default(),
         building: None,
         created: 0,
         modified: 0,

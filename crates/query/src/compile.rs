@@ -181,6 +181,14 @@ pub trait CompileContext {
     }
     /// Position and type of a variable or parameter; the name has its `@`.
     fn variable(&self, name: &str) -> Option<(usize, SqlType)>;
+    /// Whether names must have two parts, and `*` is not allowed: WITH SCHEMABINDING.
+    fn is_schema_bound(&self) -> bool {
+        false
+    }
+    /// Whether the statement is the engine's own, which keeps old rows in a history.
+    fn writes_history(&self) -> bool {
+        false
+    }
     /// The number of a parameter that nobody has declared, where the question is what type it has.
     fn undeclared(&self, name: &str) -> Option<usize> {
         let _ = name;
@@ -565,6 +573,16 @@ pub fn bind_default(expr: &ast::Expr, column: &ColumnDef, cx: &dyn CompileContex
     let bound = binder.bind_default_value(expr, column)?;
     cx.allow(&binder.take_needs())?;
     optimize::plan_scalar(bound, Columns::default(), cx)
+}
+
+/// What new rows of a table have in the columns of its period: position and value.
+///
+/// # Errors
+/// None that a table which was made can give.
+pub fn bind_period(table: &TableDef, cx: &dyn CompileContext) -> Result<Vec<(usize, Expr)>, SqlError> {
+    let binder = Binder::new(cx, 0);
+    let values = (0..table.columns.len()).filter_map(|at| Some((at, binder.period_value(table, at)?)));
+    values.map(|(at, value)| Ok((at, optimize::plan_scalar(value, Columns::default(), cx)?))).collect()
 }
 
 /// A condition over the columns of a table, each by its position: a CHECK.

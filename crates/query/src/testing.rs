@@ -250,6 +250,7 @@ pub(crate) fn table(name: &str, columns: &[(&str, SqlType, bool)]) -> TableDef {
         lock_escalation: Default::default(),
         disabled: Vec::new(),
         rows_disabled: false,
+        temporal: Default::default(),
         building: None,
         created: 0,
         modified: 0,

@@ -1072,6 +1072,7 @@ catalogue! {
     13750 16 1 PERIOD_COLUMN_UNKNOWN "Temporal period column '%.*ls' does not exist."
     13757 16 1 HISTORY_DEFINED_ALREADY "Temporal table '%.*ls' already has history table defined. Consider dropping system_versioning first if you want to use different history table."
     13758 16 1 CASCADE_ON_VERSIONED "Cannot define foreign key constraint '%.*ls' with cascaded DELETE or UPDATE on table '%.*ls' because table is system-versioned."
+    13759 16 1 HISTORY_RENAME_COLUMN "Renaming a column failed on history table '%ls' because it is not a supported operation on system-versioned tables. Consider setting SYSTEM_VERSIONING to OFF and trying again."
     13765 16 1 RETENTION_CLUSTERED_INDEX "Setting finite retention period failed on system-versioned temporal table '%.*ls' because the history table '%.*ls' does not contain required clustered index. Consider creating a clustered columnstore or B-tree index starting with the column that matches end of SYSTEM_TIME period, on the history table."
     13766 16 1 RETENTION_INDEX_DROP "Cannot drop the clustered index '%.*ls' because it is being used for automatic cleanup of aged data. Consider setting HISTORY_RETENTION_PERIOD to INFINITE on the corresponding system-versioned temporal table if you need to drop this index."
     13774 16 1 VERSIONED_INSTEAD_OF "Setting SYSTEM_VERSIONING to ON failed because table '%.*ls' has INSTEAD OF triggers defined. Consider dropping INSTEAD OF triggers and trying again."

@@ -36,6 +36,8 @@ pub(crate) struct CompileCx<'a> {
     stamps: RefCell<Vec<((DatabaseId, ObjectId), Stamp)>>,
     /// Names that nobody has declared, where the question is what they should be declared as.
     pub(crate) undeclared: Option<RefCell<Vec<String>>>,
+    /// Whether the text is a schema-bound view's.
+    is_schema_bound: bool,
 }
 
 impl<'a> CompileCx<'a> {
@@ -48,7 +50,13 @@ impl<'a> CompileCx<'a> {
             aged: RefCell::default(),
             stamps: RefCell::default(),
             undeclared: None,
+            is_schema_bound: false,
         }
+    }
+
+    /// For the text of a schema-bound view.
+    pub(crate) fn of_schema_bound(session: &'a SessionState) -> Self {
+        Self { is_schema_bound: true, ..Self::new(session, 0) }
     }
 
     /// At the end of a program, letting names through that nobody has declared.
@@ -71,6 +79,14 @@ impl CompileContext for CompileCx<'_> {
         let position = frame.position(name)?;
         let variable = &frame.variables[position];
         (variable.declared_at <= self.step).then_some((position, variable.sql_type))
+    }
+
+    fn is_schema_bound(&self) -> bool {
+        self.is_schema_bound
+    }
+
+    fn writes_history(&self) -> bool {
+        self.session.frames.last().is_some_and(|frame| frame.writes_history)
     }
 
     fn undeclared(&self, name: &str) -> Option<usize> {

@@ -210,13 +210,23 @@ impl Interpreter<'_, '_> {
         rows: Rowset,
         work: impl FnOnce(&mut Self, &Compiled) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let mut frame = Frame { guarded: true, procedure: self.session.frame().procedure.clone(), ..Frame::default() };
+        frame.rowsets.insert(GONE.to_owned(), Arc::new(rows));
+        self.internally_in(text, frame, work)
+    }
+
+    /// The same in a frame of the caller's making.
+    pub(crate) fn internally_in(
+        &mut self,
+        text: &str,
+        frame: Frame,
+        work: impl FnOnce(&mut Self, &Compiled) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         if self.session.frames.len() >= 2 * NESTING_MAX {
             return Err(message(217, &[&NESTING_MAX]).into());
         }
         let batch = thawdb_tsql::parse_batch(text, &thawdb_tsql::ParseOptions::default());
         let statement = batch.statements.first().expect("statements of ours parse");
-        let mut frame = Frame { guarded: true, procedure: self.session.frame().procedure.clone(), ..Frame::default() };
-        frame.rowsets.insert(GONE.to_owned(), Arc::new(rows));
         self.session.frames.push(frame);
         let outcome = compile(statement, &CompileCx::new(self.session, 0)).map_err(Failure::run);
         let outcome = outcome.and_then(|plan| {

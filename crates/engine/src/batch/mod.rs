@@ -33,5 +33,6 @@ pub(crate) mod show_plan;
 pub(crate) mod simple;
 pub(crate) mod statistics;
 pub(crate) mod table_rows;
+pub(crate) mod temporal;
 pub(crate) mod transactions;
 pub(crate) mod trigger;

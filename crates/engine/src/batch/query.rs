@@ -292,7 +292,9 @@ impl<'a> Interpreter<'a, '_> {
             }
             let Some(table) = self.session.table(dependency.database, dependency.table) else { continue };
             let mut watch = self.session.watch_of(dependency.database, &table)?;
-            if plan.view_check.as_ref().is_some_and(|check| check.table.id == table.id) {
+            let changes = !matches!(plan.kind, CompiledKind::Insert { .. });
+            let is_asked = plan.view_check.as_ref().is_some_and(|check| check.table.id == table.id);
+            if is_asked || changes && table.temporal.versioning.is_some() {
                 watch = Some(Watch::keeping(watch, &table));
             }
             watches.extend(watch);
@@ -321,6 +323,7 @@ impl<'a> Interpreter<'a, '_> {
                 continue;
             };
             self.keep_to_view(plan, &watch)?;
+            self.keep_history(&watch)?;
             self.keep_foreign_keys(statement, &watch)?;
             for (kind, updated) in actions {
                 self.fire_triggers(*kind, &mut watch, updated, count)?;

@@ -28,6 +28,8 @@ pub(crate) fn begin(session: &mut SessionState, out: &mut Outbox<'_>, name: Opti
         let descriptor = SessionState::new_descriptor();
         let temp = session.temp.clone();
         session.transactions.begin(name.map(cut_name), descriptor, &temp);
+        session.note_moment();
+        *session.transactions.began_ticks.get_mut() = session.now_ticks;
         out.env_change(&EnvChange::BeginTransaction { descriptor });
     } else {
         session.transactions.count += 1;

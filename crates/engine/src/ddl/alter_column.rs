@@ -124,6 +124,9 @@ fn dependents(
             found.push(Dependent { word: "object", name: constraint.name.clone(), is_default, is_check });
         }
     }
+    for name in crate::ddl::binding::users_of_column(session, open, table.id, id.0) {
+        found.push(Dependent { word: "object", name, is_default: false, is_check: false });
+    }
     Ok(found)
 }
 

@@ -8,7 +8,7 @@ use crate::ddl::rewrite::{Source, rewrite};
 use crate::ddl::rules::{rule_of, rules_of};
 use crate::ddl::table::{add_constraint, check_row_versions, system_name};
 use crate::ddl::temporary::{add_checks, drop_check, level_of};
-use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error, put_table};
+use crate::ddl::{catalog_error, change_catalog, lock_for_change, plain_error, put_table, temporal};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use std::sync::Arc;
@@ -36,9 +36,30 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
         let now = find_table(this.session, &node.table)?;
         let table = now.filter(|table| table.id == found.id).ok_or_else(missing)?;
         refuse_disabled_rows(&table, &node.action)?;
+        temporal::refuse(this.session, &table, &node.action)?;
+        let history = temporal::history_of(this.session, &open, &table);
+        if let Some(history) = &history {
+            lock_for_change(this.session, &open, history.id)?;
+        }
         match &node.action {
-            AlterTableAction::Add { body, check } => add(this, &open, &table, body, check.unwrap_or(true)),
-            AlterTableAction::Drop(items) => items.iter().try_for_each(|item| drop_part(this, &open, &table, item)),
+            AlterTableAction::Add { body, check } => {
+                if let Some(history) = history.as_ref().filter(|_| !body.columns.is_empty()) {
+                    let plain = temporal::history_body(this.session, history, body)?;
+                    add_columns(this, &open, history, &plain)?;
+                }
+                add(this, &open, &table, body, check.unwrap_or(true))
+            }
+            AlterTableAction::Drop(items) => items.iter().try_for_each(|item| {
+                drop_part(this, &open, &table, item)?;
+                match history.as_ref().filter(|_| item.column) {
+                    Some(history) => drop_part(this, &open, history, &AlterTableDrop { if_exists: true, ..item.clone() }),
+                    None => Ok(()),
+                }
+            }),
+            AlterTableAction::DropPeriod => this.drop_period(&open, &table),
+            AlterTableAction::AlterColumnProperty { column, add, property, .. } if property == "HIDDEN" => {
+                this.set_hidden(&open, &table, column, *add)
+            }
             AlterTableAction::CheckConstraint { with_check, enable, names } => {
                 this.enable_rules(&open, &table, (names, *enable, with_check.unwrap_or(false)))
             }
@@ -50,7 +71,12 @@ pub(crate) fn alter_table(interpreter: &mut Interpreter<'_, '_>, node: &AlterTab
             AlterTableAction::AlterColumn { .. } if level_of(this.session, &open, &table).is_some() => {
                 Err(unsupported("ALTER TABLE ALTER COLUMN of a temporary table").into())
             }
-            AlterTableAction::AlterColumn { column } => crate::ddl::alter_column::alter_column(this, &open, &table, column),
+            AlterTableAction::AlterColumn { column } => {
+                if let Some(history) = &history {
+                    crate::ddl::alter_column::alter_column(this, &open, history, column)?;
+                }
+                crate::ddl::alter_column::alter_column(this, &open, &table, column)
+            }
             AlterTableAction::Rebuild { partition, options } => {
                 crate::ddl::key_constraint::rebuild_table(this, &open, &table, partition.is_some(), options)
             }
@@ -67,10 +93,15 @@ fn add(
     body: &TableBody,
     check: bool,
 ) -> Result<(), Failure> {
-    if !body.indexes.is_empty() || body.period.is_some() {
+    if !body.indexes.is_empty() {
         return Err(unsupported_option("ALTER TABLE ADD INDEX").into());
     }
+    let generated = |column: &thawdb_tsql::ast::ColumnDefinition| matches!(&column.kind, thawdb_tsql::ast::ColumnKind::Regular(syntax) if syntax.generated.is_some());
+    if body.period.is_none() && body.columns.iter().any(generated) {
+        return Err(message(13_509, &[]).into());
+    }
     add_columns(interpreter, open, table, body)?;
+    interpreter.add_period(open, table, body)?;
     let temporary = level_of(interpreter.session, open, table).is_some();
     if temporary {
         let table = interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?;
@@ -103,15 +134,24 @@ fn add(
     Ok(())
 }
 
-/// SET (LOCK_ESCALATION = ...).
+/// SET (LOCK_ESCALATION = ...), SET (SYSTEM_VERSIONING = ...).
 fn set_options(
     interpreter: &mut Interpreter<'_, '_>,
     open: &Arc<OpenDatabase>,
     table: &Arc<TableDef>,
     options: &[OptionItem],
 ) -> Result<(), Failure> {
-    let mut altered = (**table).clone();
-    for option in options {
+    let (versioning, rest) = temporal::versioning_of(options)?;
+    match versioning {
+        Some(Some(clause)) => interpreter.turn_versioning_on(open, table, &clause)?,
+        Some(None) => interpreter.turn_versioning_off(open, table)?,
+        None => {}
+    }
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let mut altered = (*interpreter.session.table(open.id, table.id).ok_or_else(|| message(4902, &[&table.name]))?).clone();
+    for option in &rest {
         let line = option.span.line;
         if option.name != "LOCK_ESCALATION" {
             return Err(unsupported_option(&option.name).at_line(line).into());

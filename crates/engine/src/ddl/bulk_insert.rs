@@ -7,7 +7,7 @@ use crate::batch::interpreter::Interpreter;
 use crate::ddl::names::{database_of, find_table, shown};
 use crate::instance::database::OpenDatabase;
 use crate::messages::message;
-use crate::session::bulk::defaults_of;
+use crate::session::bulk::{defaults_of, refuse_temporal};
 use crate::session::state::SessionState;
 use std::path::Path;
 use std::sync::Arc;
@@ -105,6 +105,7 @@ fn load_some(session: &mut SessionState, node: &BulkInsert, file: &mut DataFile,
     if table.columns != before.columns {
         return Err(message(208, &[&shown(&node.table)]).into());
     }
+    refuse_temporal(session, &table, &file.targets)?;
     let target = BulkTarget {
         targets: file.targets.clone(),
         types: file.targets.iter().map(|at| table.columns[*at].sql_type).collect(),

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use thawdb_catalog::{ColumnDef, ColumnId, IdentityDef};
 use thawdb_query::compile::bind_default;
 use thawdb_tsql::ast::{
-    ColumnDefinition, ColumnKind, ComputedColumn, ConstraintKind, DataType, DefaultDefinition, Identity, RegularColumn, TypeParameter,
+    ColumnDefinition, ColumnKind, ComputedColumn, ConstraintKind, DataType, DefaultDefinition, GeneratedAlways, Identity, RegularColumn,
+    TypeParameter,
 };
 use thawdb_types::{Collation, SqlError, SqlType, TypeArgument, TypeUse};
 
@@ -88,7 +89,10 @@ pub(crate) fn define<'t>(
     let is_key = syntax.constraints.iter().any(|constraint| matches!(constraint.kind, ConstraintKind::PrimaryKey(_)));
     let by_type = user.map(|(_, nullable)| nullable && identity.is_none() && !is_key);
     let by_default = session.options.ansi_null_default_on && identity.is_none() && !is_key && sql_type != SqlType::RowVersion;
-    let nullable = syntax.nullable.or(by_type).unwrap_or(by_default);
+    if is_period(syntax) && syntax.nullable == Some(true) {
+        return Err(message(13_587, &[&name]).at_line(line));
+    }
+    let nullable = !is_period(syntax) && syntax.nullable.or(by_type).unwrap_or(by_default);
     let mut definition = ColumnDef {
         id: ColumnId(ordinal),
         name: name.clone(),
@@ -132,13 +136,18 @@ fn constraints_alone(syntax: &ComputedColumn, column: &ColumnDefinition) -> Regu
     }
 }
 
+/// Whether a column is one of a period.
+fn is_period(syntax: &RegularColumn) -> bool {
+    matches!(syntax.generated, Some(GeneratedAlways::RowStart | GeneratedAlways::RowEnd))
+}
+
 fn refuse_unbuilt(syntax: &RegularColumn) -> Result<(), SqlError> {
     let unbuilt = [
         (syntax.row_guid, "ROWGUIDCOL"),
         (syntax.sparse, "SPARSE"),
         (syntax.filestream, "FILESTREAM"),
-        (syntax.hidden, "HIDDEN"),
-        (syntax.generated.is_some(), "GENERATED ALWAYS"),
+        (syntax.hidden && !is_period(syntax), "HIDDEN"),
+        (syntax.generated.is_some() && !is_period(syntax), "GENERATED ALWAYS"),
         (syntax.mask.is_some(), "MASKED"),
         (!syntax.encryption.is_empty(), "ENCRYPTED"),
     ];

@@ -38,6 +38,7 @@ pub(crate) fn provisional(session: &SessionState, name: &str, columns: &[ColumnD
         rows_disabled: false,
         disabled: Vec::new(),
         lock_escalation: LockEscalation::default(),
+        temporal: Default::default(),
         building: None,
         created: 0,
         modified: 0,

@@ -61,6 +61,12 @@ fn drop_object(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, kind: D
         return Err(message(3705, &[&statement, &shown(name), &table.name, &"table", &"DROP TABLE"]).into());
     }
     let (open, schema) = (database_of(interpreter.session, name)?, schema_of(interpreter.session, name));
+    if kind == DropKind::View {
+        let view = interpreter.session.definitions(open.id).and_then(|catalog| catalog.object(&schema, &name.name.text).cloned());
+        if let Some(view) = view {
+            crate::ddl::binding::refuse_drop(interpreter.session, &open, view.id, ("DROP VIEW", &shown(name)))?;
+        }
+    }
     let dropped = change_catalog(interpreter.session, &open, |catalog, part| {
         let of_types = kind == DropKind::Type;
         let found = if of_types { catalog.user_type(&schema, &name.name.text) } else { catalog.object(&schema, &name.name.text) };
@@ -98,6 +104,7 @@ fn drop_table(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, if_exist
         return crate::ddl::temporary::drop_local(session, &name.name.text).map_err(Failure::run);
     }
     lock_for_change(session, &open, table.id)?;
+    crate::ddl::binding::refuse_drop(session, &open, table.id, ("DROP TABLE", &shown(name)))?;
     let dropped = change_catalog(session, &open, |catalog, part| {
         // Another session may have dropped it, or made another of the name, while this one waited.
         let Some(table) = catalog.tables.tables.get(&table.id.0).cloned() else {
@@ -107,6 +114,9 @@ fn drop_table(interpreter: &mut Interpreter<'_, '_>, name: &ObjectName, if_exist
         let disabled = |c: &thawdb_catalog::ConstraintDef| c.foreign_key.as_ref().is_some_and(|key| key.referenced == table.id);
         if referring || catalog.constraints.values().any(|c| c.table != table.id && disabled(c)) {
             return Err(message(3726, &[&shown(name)]));
+        }
+        if crate::ddl::temporal::is_bound(&table) {
+            return Err(message(13_552, &[&format!("{}.{}.{}", open.name(), table.schema_name, table.name)]));
         }
         drop_trees(&open, part, &table)?;
         catalog.remove_table(&mut part.txn, table.id).map_err(catalog_error(&open))?;

@@ -63,6 +63,9 @@ fn describe(interpreter: &mut Interpreter<'_, '_>, node: &CreateFunction) -> Res
         }
         (FunctionReturns::Table { variable, body }, FunctionBody::Statements(statements)) => {
             check_body(statements)?;
+            if body.period.is_some() {
+                return Err(message(13_572, &[]));
+            }
             let table = crate::ddl::table::describe(session, &variable.name, body)?;
             crate::ddl::temporary::validate_rules(session, &variable.name, &table)?;
             Ok((ObjectKind::TableFunction, parameters, table.columns))

@@ -75,6 +75,9 @@ pub(crate) fn create_index(interpreter: &mut Interpreter<'_, '_>, node: &CreateI
     let open = database_of(interpreter.session, &node.table)?;
     let missing = || message(1088, &[&shown(&node.table)]);
     let found = find_table(interpreter.session, &node.table)?.ok_or_else(missing)?;
+    if node.unique && found.temporal.history_of.is_some() {
+        return Err(message(13_741, &[&interpreter.session.full_name(&found)]).into());
+    }
     let goes_beside = node.clustered != Some(true) && !is_local_temporary(&node.table);
     let supports = Supports { online: goes_beside, resumable: goes_beside && open.id != TEMPDB_ID };
     let options = BuildOptions::read(interpreter, &open, &node.options, "CREATE INDEX", supports)?;

@@ -84,6 +84,8 @@ pub(crate) fn rewrite(
     let mut frame = Frame::default();
     // A key that two rows come to have is an error here, whatever the index does with those of INSERT.
     let mut strict = (*altered).clone();
+    // The period's columns are copied as they are, and a history's rows too.
+    strict.temporal = Default::default();
     strict.indexes.iter_mut().for_each(|index| index.options.ignore_dup_key = false);
     frame.table_variables.insert(REWRITTEN.to_owned(), Arc::new(strict));
     session.frames.push(frame);

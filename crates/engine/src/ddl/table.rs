@@ -9,13 +9,14 @@ use crate::ddl::index_filter::FilterReader;
 use crate::ddl::names::{database_of, is_local_temporary, schema_for_new, shown};
 use crate::ddl::rules::{NewRule, rule_of, rules_of};
 use crate::ddl::temporary::keep_checks;
-use crate::ddl::{catalog_error, change_catalog, plain_error};
+use crate::ddl::{catalog_error, change_catalog, plain_error, temporal};
 use crate::instance::database::OpenDatabase;
 use crate::messages::{message, unsupported, unsupported_option};
 use crate::session::state::SessionState;
 use std::sync::Arc;
 use thawdb_catalog::{
-    ColumnDef, Compression, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, IndexOptions, ObjectId, SchemaId, TableDef,
+    ColumnDef, Compression, ConstraintDef, ConstraintKind, DatabaseCatalog, IndexDef, IndexId, IndexOptions, ObjectId, Period, SchemaId,
+    TableDef, Temporal,
 };
 use thawdb_storage::{TreeSpec, Txn};
 use thawdb_tsql::ast::{ColumnDefinition, ColumnKind, ConstraintKind as ConstraintSyntax, CreateTable, ObjectName, TableBody};
@@ -31,6 +32,8 @@ pub(crate) struct NewTable {
     pub(crate) filegroup: Option<String>,
     /// DATA_COMPRESSION of the table.
     pub(crate) compression: Compression,
+    /// PERIOD FOR SYSTEM_TIME.
+    pub(crate) period: Option<Period>,
     /// CHECK and FOREIGN KEY constraints, added once the table is there.
     pub(crate) rules: Vec<NewRule>,
 }
@@ -43,7 +46,8 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
     if node.filestream_on.is_some() {
         return Err(unsupported_option("FILESTREAM_ON").into());
     }
-    let compression = compression::of_table(&node.options)?;
+    let (versioning, options) = temporal::versioning_of(&node.options)?;
+    let compression = compression::of_table(&options)?;
     interpreter.transactional(|this| {
         let mut new = describe(this.session, &node.name.name.text, &node.body)?;
         new.filegroup = filegroup_of(node.on.as_ref())?;
@@ -51,7 +55,11 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
         let rules = std::mem::take(&mut new.rules);
         let temporary = is_local_temporary(&node.name);
         let table = add_table(this.session, &node.name, new)?;
+        let versioning = versioning.flatten();
         if temporary {
+            if versioning.is_some() {
+                return Err(message(13_568, &[&table.name]).into());
+            }
             return keep_checks(this.session, &table, &rules).map_err(Failure::run);
         }
         let open = database_of(this.session, &node.name)?;
@@ -61,7 +69,10 @@ pub(crate) fn create_table(interpreter: &mut Interpreter<'_, '_>, node: &CreateT
                 failure
             })?;
         }
-        Ok(())
+        match versioning {
+            Some(clause) => this.turn_versioning_on(&open, &table, &clause),
+            None => Ok(()),
+        }
     })
 }
 
@@ -78,6 +89,7 @@ pub(crate) fn create_for_select_into(
         default_names: vec![None; columns.len()],
         filegroup: None,
         compression: Compression::None,
+        period: None,
         rules: Vec::new(),
     };
     check_column_names(&new)?;
@@ -86,9 +98,6 @@ pub(crate) fn create_for_select_into(
 
 /// Reads the clauses of a table.
 pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> Result<NewTable, SqlError> {
-    if body.period.is_some() {
-        return Err(unsupported_option("PERIOD FOR SYSTEM_TIME"));
-    }
     if body.columns.len() > COLUMNS_MAX {
         return Err(message(1702, &[&body.columns[COLUMNS_MAX].name.text, &name, &COLUMNS_MAX]));
     }
@@ -108,6 +117,7 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
     }
     let default_names = columns.iter().map(|c| c.syntax.default.as_ref().and_then(|d| d.name.as_ref()).map(|n| n.text.clone())).collect();
     let definitions: Vec<ColumnDef> = columns.iter().map(|c| c.definition.clone()).collect();
+    let period = temporal::period_of(body, &definitions)?;
     let reader = FilterReader { session, table: name, columns: &definitions };
     let indexes = describe_indexes(&reader, body, &columns)?;
     let mut new = NewTable {
@@ -117,6 +127,7 @@ pub(crate) fn describe(session: &SessionState, name: &str, body: &TableBody) -> 
         default_names,
         filegroup: None,
         compression: Compression::None,
+        period,
         rules: rules_of(body),
     };
     check_column_names(&new)?;
@@ -327,6 +338,7 @@ pub(crate) fn build(
         lock_escalation: Default::default(),
         disabled: Vec::new(),
         rows_disabled: false,
+        temporal: Temporal { period: new.period, ..Temporal::default() },
         building: None,
         created: now,
         modified: now,

@@ -89,6 +89,9 @@ pub(crate) fn declare_of_type(interpreter: &mut Interpreter<'_, '_>, variable: &
 
 /// An empty table variable of these clauses.
 pub(crate) fn make_variable(session: &mut SessionState, name: &str, body: &TableBody) -> Result<Arc<TableDef>, SqlError> {
+    if body.period.is_some() {
+        return Err(message(13_572, &[]));
+    }
     let mut new = describe(session, name, body)?;
     let (id, now) = (SessionState::new_temp_object(), session.engine.now_datetime());
     name_defaults(&mut new, id);

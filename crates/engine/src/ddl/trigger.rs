@@ -49,6 +49,17 @@ pub(crate) fn create_trigger(interpreter: &mut Interpreter<'_, '_>, statement: &
     if !(trigger.insert || trigger.update || trigger.delete) {
         return Err(unsupported("DDL triggers").into());
     }
+    if let Some(table) = interpreter.session.table(parent.database, parent.id) {
+        let state = match (table.temporal.history_of, table.temporal.versioning) {
+            (Some(_), _) => Some(1),
+            (None, Some(_)) if trigger.instead_of => Some(2),
+            _ => None,
+        };
+        if let Some(state) = state {
+            let error = message(13_569, &[&interpreter.session.full_name(&table)]).with_state(state);
+            return Err(in_module(error, name).into());
+        }
+    }
     check_instead(interpreter.session, &parent, name, &trigger).map_err(|error| in_module(error, name))?;
     // A trigger lives in its table's schema whatever its name says; another schema is 2103.
     let mut place = node.name.clone();

@@ -38,6 +38,9 @@ pub(crate) fn truncate_table(interpreter: &mut Interpreter<'_, '_>, node: &Trunc
             if catalog.related(id).is_some_and(|related| related.referenced_by.iter().any(|c| c.table != id)) {
                 return Err(message(4712, &[&shown(&node.table)]));
             }
+            if crate::ddl::temporal::is_bound(&table) {
+                return Err(message(13_545, &[&format!("{}.{}.{}", open.name(), table.schema_name, table.name)]));
+            }
             let emptied = emptied(&open, part, &table)?;
             catalog.put_table(&mut part.txn, emptied).map_err(catalog_error(&open))
         })?;

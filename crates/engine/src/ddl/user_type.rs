@@ -40,6 +40,9 @@ pub(crate) fn create_type(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
             if let Some(option) = options.first() {
                 return Err(crate::messages::unsupported_option(&option.name).into());
             }
+            if body.period.is_some() {
+                return Err(message(13_572, &[]).into());
+            }
             let described = crate::ddl::table::describe(session, name, body)?;
             crate::ddl::temporary::validate_rules(session, name, &described)?;
             (ObjectKind::TableType, described.columns)
@@ -163,6 +166,7 @@ pub(crate) fn outline(session: &SessionState, of: ObjectId) -> Option<Arc<TableD
         rows_disabled: false,
         disabled: Vec::new(),
         lock_escalation: thawdb_catalog::LockEscalation::default(),
+        temporal: Default::default(),
         building: None,
         created: object.created,
         modified: object.modified,

@@ -25,6 +25,10 @@ pub(crate) fn create_view(interpreter: &mut Interpreter<'_, '_>, statement: &Stm
     let mut flags = flags_of(interpreter.session, &node.options)?;
     flags.check_option = node.check_option;
     let columns = columns_of_query(interpreter.session, &node.query, name, &node.columns).map_err(|error| in_module(error, name))?;
+    if flags.schema_bound {
+        let full = format!("{}.{name}", node.name.schema.as_ref().map_or_else(|| "dbo".to_owned(), |schema| schema.text.clone()));
+        crate::ddl::binding::check_names(interpreter.session, &full, &node.query).map_err(|error| in_module(error, name))?;
+    }
     if node.check_option {
         check_updatable(&node.query, &CompileCx::new(interpreter.session, 0)).map_err(|error| in_module(error, name))?;
     }

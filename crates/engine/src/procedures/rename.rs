@@ -92,7 +92,23 @@ fn rename_column(session: &mut SessionState, name: &ObjectName, new: &str, kind:
     if crate::ddl::alter_column::checks_without(session, &open, &table, position) {
         return Err(message(15_336, &[&format!("{}.{}", table.name, column.text)]));
     }
-    change_catalog(session, &open, |catalog, part| catalog.put_table(&mut part.txn, altered).map_err(catalog_error(&open)))
+    if table.temporal.history_of.is_some() {
+        return Err(message(13_759, &[&session.full_name(&table)]));
+    }
+    // A history's columns are called as its table's.
+    let mut history = crate::ddl::temporal::history_of(session, &open, &table).map(|history| (*history).clone());
+    if let Some(history) = &mut history {
+        lock_for_change(session, &open, history.id)?;
+        if let Some(at) = history.column_index(&column.text) {
+            history.columns[at].name = new.to_owned();
+        }
+    }
+    change_catalog(session, &open, |catalog, part| {
+        for table in history.into_iter().chain([altered]) {
+            catalog.put_table(&mut part.txn, table).map_err(catalog_error(&open))?;
+        }
+        Ok(())
+    })
 }
 
 fn rename_index(session: &mut SessionState, name: &ObjectName, new: &str, kind: &str) -> Result<(), SqlError> {

@@ -18,7 +18,7 @@ use crate::session::state::SessionState;
 use crate::session::transaction::Mark;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
-use thawdb_query::compile::{bind_computed_columns, bind_default};
+use thawdb_query::compile::{bind_computed_columns, bind_default, bind_period};
 use thawdb_query::exec::{BulkInsert as Load, BulkTarget as LoadTarget};
 use thawdb_query::expr::{Expr, ExprKind};
 use thawdb_tsql::ast::{InsertBulk, ObjectName};
@@ -38,13 +38,25 @@ pub(crate) struct BulkTarget {
 pub(crate) fn defaults_of(session: &SessionState, table: &TableDef) -> Result<Vec<(usize, Expr)>, SqlError> {
     let mut defaults = Vec::new();
     for (at, column) in table.columns.iter().enumerate() {
-        let Some(text) = &column.default else { continue };
+        let Some(text) = column.default.as_ref().filter(|_| table.period_column(at).is_none()) else { continue };
         let expr = parse_expr(text, &ParseOptions::default());
         let expr = expr.map_err(|_| crate::storage_error::internal(format!("default {text} does not read back")))?;
         let bound = bind_default(&expr, column, &CompileCx::new(session, 0))?;
         defaults.push((at, of_type(bound, column.sql_type)));
     }
+    defaults.extend(bind_period(table, &CompileCx::new(session, 0))?);
     Ok(defaults)
+}
+
+/// 13559 for a load into a history, 13536 for one that brings values for the period's columns.
+pub(crate) fn refuse_temporal(session: &SessionState, table: &TableDef, targets: &[usize]) -> Result<(), SqlError> {
+    if table.temporal.history_of.is_some() {
+        return Err(message(13_559, &[&session.full_name(table)]));
+    }
+    if targets.iter().any(|at| table.period_column(*at).is_some()) {
+        return Err(message(13_536, &[&session.full_name(table)]));
+    }
+    Ok(())
 }
 
 /// An expression of exactly this type: the loader puts its values among the column's own.
@@ -108,6 +120,7 @@ fn begin_load(session: &mut SessionState, target: &BulkTarget) -> Result<Load, S
     let before = find_table(session, &target.name)?.ok_or_else(missing)?;
     lock_for_load(session, &open, &before)?;
     let table: Arc<TableDef> = find_table(session, &target.name)?.filter(|now| now.columns == before.columns).ok_or_else(missing)?;
+    refuse_temporal(session, &table, &target.targets)?;
     // A client that sends the identity column wants its values kept; otherwise it leaves the column out.
     let keep_identity = target.targets.iter().any(|at| table.columns[*at].identity.is_some());
     let load = LoadTarget {

@@ -64,6 +64,8 @@ pub(crate) struct Frame {
     pub(crate) schema: Option<(SchemaId, Arc<str>)>,
     /// How many contexts there were when it began: REVERT goes no further back.
     pub(crate) contexts: usize,
+    /// Whether it keeps old rows in a history, which nobody else may write.
+    pub(crate) writes_history: bool,
     /// Levels the scope counts for `@@NESTLEVEL`.
     pub(crate) nests: usize,
 }

@@ -9,8 +9,9 @@ use crate::session::globals;
 use crate::session::properties;
 use crate::session::state::SessionState;
 use std::sync::Arc;
+use thawdb_catalog::temporal::PeriodColumn;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, ObjectId, TableDef};
-use thawdb_types::{Scalar, SqlError};
+use thawdb_types::{Scalar, SqlError, SqlType};
 
 fn text(value: impl Into<String>) -> Scalar {
     Scalar::Text(value.into())
@@ -41,6 +42,9 @@ pub(crate) fn function(session: &SessionState, name: &str, arguments: &[Scalar])
     }
     if arguments.is_empty() {
         return of_nothing(session, name);
+    }
+    if name == "RETAINED SINCE" {
+        return session.retained_since(i64::from(given.int(0).unwrap_or(0)), i64::from(given.int(1).unwrap_or(0)));
     }
     if let "APPLOCK_MODE" | "APPLOCK_TEST" = name {
         return of_application_locks(session, name, &given);
@@ -92,6 +96,7 @@ fn of_nothing(session: &SessionState, name: &str) -> Result<Scalar, SqlError> {
             let id = part.and_then(|part| part.txn.id()).map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
             optional(id, Scalar::BigInt)
         }
+        "TRANSACTION TIME" => Scalar::DateTime2(session.transaction_time()),
         "TRIGGER_NESTLEVEL" => {
             let running = session.frames.iter().filter(|frame| frame.is_trigger).count();
             Scalar::Int(i32::try_from(running).unwrap_or(i32::MAX))
@@ -167,7 +172,17 @@ fn of_objects(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
             let object = object.filter(|object| crate::security::visibility::defines(session, session.database.id, object.id));
             optional(object.as_deref().and_then(crate::views::modules::shown_definition), text)
         }
-        "OBJECTPROPERTY" | "OBJECTPROPERTYEX" => {
+        "OBJECTPROPERTYEX" => {
+            let property = given.text(1).unwrap_or_default();
+            if property.eq_ignore_ascii_case("BaseType") {
+                let table = given.int(0).and_then(|id| table_by_id(session, id, None));
+                let object = catalog_of(session, None).and_then(|catalog| catalog.objects.get(&given.int(0)?).cloned());
+                let code = table.map(|_| "U ").or_else(|| object.map(|object| object.kind.code().0));
+                return Some(code.map_or(Scalar::Null, |code| crate::views::variant(text(code), &crate::views::CHAR_2)));
+            }
+            given.int(0).map_or(Scalar::Null, |id| crate::views::variant(properties::object(session, id, property), &SqlType::Int))
+        }
+        "OBJECTPROPERTY" => {
             let property = given.text(1).unwrap_or_default();
             given.int(0).map_or(Scalar::Null, |id| properties::object(session, id, property))
         }
@@ -263,8 +278,19 @@ fn of_columns(session: &SessionState, name: &str, given: &Arguments<'_>) -> Opti
         }
         "COLUMNPROPERTY" => {
             let table = by_id(0);
-            let column = table.as_ref().and_then(|table| table.column_index(given.text(1)?).map(|at| &table.columns[at]));
-            optional(column, |column| properties::column(column, given.text(2).unwrap_or_default()))
+            let at = table.as_ref().and_then(|table| table.column_index(given.text(1)?));
+            match (table.as_ref().zip(at), given.text(2).unwrap_or_default()) {
+                (None, _) => Scalar::Null,
+                (Some((table, at)), property) if property.eq_ignore_ascii_case("IsHidden") => Scalar::Int(i32::from(table.is_hidden(at))),
+                (Some((table, at)), property) if property.eq_ignore_ascii_case("GeneratedAlwaysType") => {
+                    Scalar::Int(match table.period_column(at) {
+                        None => 0,
+                        Some(PeriodColumn::Start) => 1,
+                        Some(PeriodColumn::End) => 2,
+                    })
+                }
+                (Some((table, at)), property) => properties::column(&table.columns[at], property),
+            }
         }
         "INDEXPROPERTY" => {
             let table = by_id(0);

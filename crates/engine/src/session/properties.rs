@@ -167,6 +167,11 @@ pub(crate) fn object(session: &SessionState, id: i32, property: &str) -> Scalar 
     let has = |test: fn(&IndexDef) -> bool| flag(table.every_index().any(test));
     match property.as_str() {
         "isusertable" | "istable" => flag(true),
+        "tabletemporaltype" => Scalar::Int(match (table.temporal.history_of, table.temporal.versioning) {
+            (Some(_), _) => 1,
+            (None, Some(_)) => 2,
+            (None, None) => 0,
+        }),
         "isview"
         | "isprocedure"
         | "isscalarfunction"
@@ -182,7 +187,6 @@ pub(crate) fn object(session: &SessionState, id: i32, property: &str) -> Scalar 
         | "tableisfake"
         | "tabletextinrowlimit"
         | "tableismemoryoptimized"
-        | "tabletemporaltype"
         | "isencrypted"
         | "tablehasactivefulltextindex" => flag(false),
         "tablehasprimarykey" => has(|index| index.primary_key),
@@ -207,8 +211,9 @@ pub(crate) fn column(column: &ColumnDef, property: &str) -> Scalar {
         "columnid" => Scalar::Int(column.id.0),
         "isidentity" => flag(column.identity.is_some()),
         "iscomputed" => flag(column.computed.is_some()),
-        "isidnotforrepl" | "isrowguidcol" | "issparse" | "ishidden" | "isfulltextindexed" | "isoutparam" | "iscolumnset"
-        | "isxmlindexable" => flag(false),
+        "isidnotforrepl" | "isrowguidcol" | "issparse" | "isfulltextindexed" | "isoutparam" | "iscolumnset" | "isxmlindexable" => {
+            flag(false)
+        }
         "precision" => Scalar::Int(match column.sql_type.length() {
             Some(length) => i32::from(length),
             None => i32::from(column.sql_type.precision()),

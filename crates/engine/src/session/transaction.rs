@@ -18,6 +18,7 @@ use crate::session::isolation::Isolation;
 use crate::session::temporary::TempTables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use thawdb_catalog::{DatabaseCatalog, ObjectId};
 use thawdb_storage::locks::Party;
 use thawdb_storage::{ReadView, Savepoint, StorageError, Txn};
@@ -69,6 +70,8 @@ pub(crate) struct Transactions {
     pub(crate) began_at: Option<Isolation>,
     /// Whose waits its locks belong to.
     party: Option<Party>,
+    /// When it began, for the periods of rows it writes: 100 ns since 0001-01-01; 0 until somebody asks or BEGIN says.
+    pub(crate) began_ticks: AtomicI64,
     savepoints: Vec<(String, Mark)>,
     temp_before: Option<TempTables>,
 }
@@ -196,6 +199,7 @@ impl Transactions {
         self.name = None;
         self.descriptor = 0;
         self.began_at = None;
+        *self.began_ticks.get_mut() = 0;
         self.savepoints.clear();
         self.temp_before = None;
     }

@@ -3,6 +3,7 @@
 use crate::session::state::SessionState;
 use crate::views::objects::{catalog, tables_of};
 use crate::views::{Column, DESC, Rows, View, bit, col, int, null, numbered, optional_text, small, text, tiny, variant};
+use thawdb_catalog::temporal::PeriodColumn;
 use thawdb_catalog::{ColumnDef, ConstraintKind, DatabaseId, TableDef};
 use thawdb_types::SqlType::{Bit, Int, SmallInt, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
@@ -151,10 +152,27 @@ fn default_object(session: &SessionState, table: &TableDef, column: &ColumnDef) 
     of_column.map_or(0, |constraint| constraint.id.0)
 }
 
+/// What a column of a period has otherwise.
+fn generated(table: &TableDef, at: usize, row: &mut [Scalar]) {
+    let (kind, description) = match table.period_column(at) {
+        None => return,
+        Some(PeriodColumn::Start) => (1, "AS_ROW_START"),
+        Some(PeriodColumn::End) => (2, "AS_ROW_END"),
+    };
+    let place = |name: &str| COLUMNS.iter().position(|column| column.name == name).expect("a column of sys.columns");
+    row[place("generated_always_type")] = tiny(kind);
+    row[place("generated_always_type_desc")] = text(description);
+    row[place("is_hidden")] = bit(table.is_hidden(at));
+}
+
 fn columns(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
     let mut rows = Rows::new();
     for table in tables_of(session, database) {
-        rows.extend(table.columns.iter().map(|column| row(table.id.0, column, default_object(session, &table, column))));
+        for (at, column) in table.columns.iter().enumerate() {
+            let mut row = row(table.id.0, column, default_object(session, &table, column));
+            generated(&table, at, &mut row);
+            rows.push(row);
+        }
     }
     let shown = |object: &std::sync::Arc<thawdb_catalog::ObjectDef>| object.kind != thawdb_catalog::ObjectKind::AliasType;
     for object in crate::views::modules::objects_of(session, database).into_iter().filter(shown) {

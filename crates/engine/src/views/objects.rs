@@ -3,7 +3,7 @@
 use crate::session::state::SessionState;
 use crate::views::{CHAR_2, Column, DESC, Rows, View, bit, col, int, moment, null, numbered, text, tiny};
 use std::sync::Arc;
-use thawdb_catalog::{ConstraintDef, ConstraintKind, DatabaseCatalog, DatabaseId, LockEscalation, ObjectDef, TableDef};
+use thawdb_catalog::{ConstraintDef, ConstraintKind, DatabaseCatalog, DatabaseId, LockEscalation, ObjectDef, TableDef, Temporal};
 use thawdb_types::SqlType::{Bit, DateTime, Int, TinyInt};
 use thawdb_types::{Scalar, SqlError, SqlType};
 
@@ -94,6 +94,7 @@ pub(crate) const VIEWS: &[View] = &[
     View { schema: "sys", name: "all_objects", columns: &OBJECT_COLUMNS, rows: all_objects },
     View { schema: "sys", name: "system_objects", columns: &OBJECT_COLUMNS, rows: system_objects },
     View { schema: "sys", name: "tables", columns: TABLE_COLUMNS, rows: tables },
+    View { schema: "sys", name: "periods", columns: PERIOD_COLUMNS, rows: periods },
     View { schema: "sys", name: "schemas", columns: SCHEMA_COLUMNS, rows: schemas },
     View { schema: "sys", name: "sysobjects", columns: SYSOBJECTS_COLUMNS, rows: sysobjects },
     View { schema: "dbo", name: "sysobjects", columns: SYSOBJECTS_COLUMNS, rows: sysobjects },
@@ -228,6 +229,42 @@ fn tables(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError
     Ok(tables_of(session, database).iter().map(|table| full_table_row(table)).collect())
 }
 
+/// From temporal_type to history_retention_period_unit_desc.
+fn temporal_columns(temporal: &Temporal) -> Vec<Scalar> {
+    let (kind, description) = match (temporal.history_of, temporal.versioning) {
+        (Some(_), _) => (1, "HISTORY_TABLE"),
+        (None, Some(_)) => (2, "SYSTEM_VERSIONED_TEMPORAL_TABLE"),
+        (None, None) => (0, "NON_TEMPORAL_TABLE"),
+    };
+    let history = temporal.versioning.map_or(Scalar::Null, |versioning| int(versioning.history.0));
+    let retention = match temporal.versioning.map(|versioning| versioning.retention) {
+        None => [Scalar::Null, Scalar::Null, Scalar::Null],
+        Some(None) => [int(-1), int(-1), text("INFINITE")],
+        Some(Some((count, unit))) => [int(count), int(i32::from(unit as u8)), text(unit.name())],
+    };
+    let mut columns = vec![tiny(kind), text(description), history, bit(false), bit(false)];
+    columns.extend(retention);
+    columns
+}
+
+const PERIOD_COLUMNS: &[Column] = &[
+    null("name", NAME),
+    null("period_type", TinyInt),
+    null("period_type_desc", DESC),
+    col("object_id", Int),
+    null("start_column_id", Int),
+    null("end_column_id", Int),
+];
+
+fn periods(session: &SessionState, database: DatabaseId) -> Result<Rows, SqlError> {
+    let row = |table: &Arc<TableDef>| {
+        let period = table.temporal.period?;
+        let name = [text("SYSTEM_TIME"), tiny(1), text("SYSTEM_TIME_PERIOD")];
+        Some(name.into_iter().chain([int(table.id.0), int(period.start.0), int(period.end.0)]).collect())
+    };
+    Ok(tables_of(session, database).iter().filter_map(row).collect())
+}
+
 fn full_table_row(table: &TableDef) -> Vec<Scalar> {
     let mut row = table_row(table);
     let large = table.columns.iter().any(|column| column.sql_type.is_large());
@@ -250,8 +287,8 @@ fn full_table_row(table: &TableDef) -> Vec<Scalar> {
         tiny(0),
         text("SCHEMA_AND_DATA"),
     ]);
-    row.extend([tiny(0), text("NON_TEMPORAL_TABLE"), Scalar::Null, bit(false), bit(false)]);
-    row.extend([Scalar::Null, Scalar::Null, Scalar::Null, bit(false), bit(false), Scalar::Null, Scalar::Null, Scalar::Null]);
+    row.extend(temporal_columns(&table.temporal));
+    row.extend([bit(false), bit(false), Scalar::Null, Scalar::Null, Scalar::Null]);
     row.extend([tiny(0), text("NON_LEDGER_TABLE"), Scalar::Null, bit(false)]);
     row
 }

@@ -169,6 +169,7 @@ pub(crate) fn table(indexes: Vec<IndexDef>) -> TableDef {
         lock_escalation: Default::default(),
         disabled: Vec::new(),
         rows_disabled: false,
+        temporal: Default::default(),
         building: None,
         created: 0,
         modified: 0,

@@ -74,7 +74,7 @@ impl Binder<'_> {
         row: &[ColumnRef],
         condition: bool,
     ) -> Result<BoundExpr, SqlError> {
-        let column = |(column, id): (&ColumnDef, &ColumnRef)| ScopeColumn { name: column.name.clone(), column: *id };
+        let column = |(column, id): (&ColumnDef, &ColumnRef)| ScopeColumn { name: column.name.clone(), column: *id, hidden: false };
         let mut level = Level::new();
         level.clause = Clause::Where;
         level.tables.push(ScopeTable {

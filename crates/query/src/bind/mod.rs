@@ -28,6 +28,7 @@ pub mod query;
 pub mod scope;
 pub mod statement;
 pub mod table_ref;
+pub(crate) mod temporal;
 pub mod types;
 pub(crate) mod undeclared;
 
@@ -163,6 +164,10 @@ pub struct Binder<'c> {
     synonym: Option<Place>,
     /// The view through which rows are changed.
     pub(crate) target_view: Option<Place>,
+    /// FOR SYSTEM_TIME of the views being expanded, the innermost last.
+    pub(crate) system_times: Vec<temporal::SystemTime>,
+    /// Whether a temporal table was met under the innermost of them.
+    pub(crate) met_temporal: bool,
     /// Views WITH CHECK OPTION met so far, inner ones before those around them.
     pub(crate) checked_views: Vec<statement::CheckedView>,
     /// The one of them that rows written must be in.
@@ -198,6 +203,8 @@ impl<'c> Binder<'c> {
             parents: Vec::new(),
             synonym: None,
             target_view: None,
+            system_times: Vec::new(),
+            met_temporal: false,
             checked_views: Vec::new(),
             view_check: None,
             definitions_deep: 0,

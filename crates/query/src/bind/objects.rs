@@ -49,6 +49,9 @@ impl Binder<'_> {
         {
             return Ok(Object::Source { source, schema: String::new() });
         }
+        if self.views_deep == 0 && self.cx.is_schema_bound() && (name.schema.is_none() || name.database.is_some()) {
+            return Err(error(4512, &[&"view", &"", &shown_object(name)], name.span));
+        }
         let database = self.database_of(name)?;
         let catalog = self.catalog(database).ok_or_else(|| error(208, &[&shown_object(name)], self.statement))?;
         for schema in self.schemas_of(name, &["dbo", "sys"]) {

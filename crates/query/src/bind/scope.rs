@@ -14,6 +14,8 @@ use thawdb_types::SqlError;
 /// A name and the column behind it.
 #[derive(Debug, Clone)]
 pub struct ScopeColumn {
+    /// Whether `*` leaves it out.
+    pub hidden: bool,
     /// The name; empty for none.
     pub name: String,
     /// The column.

@@ -31,6 +31,19 @@ fn exact_result(call: &Call<'_>, unscaled: i128, scale: u32) -> Result {
     convert_scalar(Scalar::Decimal(unscaled), &from, call.result, 0, false).map_err(|_| overflow(call.result))
 }
 
+/// A float's digits at a scale, half away from zero.
+fn rounded(value: f64, scale: usize) -> Option<i128> {
+    // Twenty digits more than are kept tell on which side of a half it is.
+    let text = format!("{value:.*}", scale + 20).replace('.', "");
+    let (kept, rest) = text.split_at(text.len() - 20);
+    let up = i128::from(rest.starts_with(['5', '6', '7', '8', '9']));
+    let unscaled = match kept {
+        "" | "-" => 0,
+        digits => digits.parse::<i128>().ok()?,
+    };
+    Some(if text.starts_with('-') { unscaled - up } else { unscaled + up })
+}
+
 fn float_result(call: &Call<'_>, value: f64) -> Result {
     if value.is_nan() {
         return Err(message(3623, &[]));
@@ -42,8 +55,7 @@ fn float_result(call: &Call<'_>, value: f64) -> Result {
         SqlType::Float => Ok(Scalar::Float(value)),
         // All digits that the value has in binary, not the seventeen of a conversion.
         SqlType::Decimal { precision, scale, .. } => {
-            let digits = format!("{value:.*}", usize::from(*scale)).replace('.', "");
-            let unscaled = digits.parse::<i128>().ok().filter(|v| v.unsigned_abs() < 10u128.pow(u32::from(*precision)));
+            let unscaled = rounded(value, usize::from(*scale)).filter(|v| v.unsigned_abs() < 10u128.pow(u32::from(*precision)));
             unscaled.map(Scalar::Decimal).ok_or_else(|| overflow(call.result))
         }
         other => convert_scalar(Scalar::Float(value), &SqlType::Float, other, 0, false),

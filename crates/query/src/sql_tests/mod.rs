@@ -167,6 +167,7 @@ impl Db {
             lock_escalation: Default::default(),
             disabled: Vec::new(),
             rows_disabled: false,
+            temporal: Default::default(),
             building: None,
             created: 0,
             modified: 0,

@@ -24,8 +24,8 @@ pub(crate) enum Style {
 
 /// What may stand behind a number.
 const UNITS: &[&str] = &[
-    "KB", "MB", "GB", "TB", "SECONDS", "SECOND", "MINUTES", "MINUTE", "HOURS", "HOUR", "DAYS", "DAY", "WEEKS", "MONTHS", "YEARS",
-    "PERCENT", "ROWS",
+    "KB", "MB", "GB", "TB", "SECONDS", "SECOND", "MINUTES", "MINUTE", "HOURS", "HOUR", "DAYS", "DAY", "WEEKS", "WEEK", "MONTHS", "MONTH",
+    "YEARS", "YEAR", "PERCENT", "ROWS",
 ];
 
 /// Options whose value names something: the name is kept as written, as a column name.

@@ -15,6 +15,7 @@ mod xml;
 pub use conversion::resolve_type;
 pub use literal::integer_digits;
 pub(crate) use operator::binary;
+pub(crate) use predicate::compare_moments as binary_compare;
 pub use xml::MUTATION;
 
 use super::Binder;

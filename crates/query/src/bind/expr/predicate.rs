@@ -64,6 +64,11 @@ pub(crate) fn compare(op: CompareOp, name: &str, left: BoundExpr, right: BoundEx
     Ok(BoundExpr::compare(op, left, right))
 }
 
+/// `left op right` of two moments, whatever their types of them.
+pub(crate) fn compare_moments(op: CompareOp, left: BoundExpr, right: BoundExpr, span: Span) -> Result<BoundExpr, SqlError> {
+    compare(op, "compare", left, right, span)
+}
+
 /// `NOT inner`.
 pub(crate) fn negate(inner: BoundExpr, negated: bool) -> BoundExpr {
     if !negated {

@@ -129,6 +129,9 @@ impl Binder<'_> {
     }
 
     fn bind_wildcard(&mut self, table: Option<&ast::ObjectName>, span: Span, items: &mut Vec<Item>) -> Result<(), SqlError> {
+        if self.views_deep == 0 && self.cx.is_schema_bound() {
+            return Err(error(1054, &[&"*"], span).with_state(6));
+        }
         let tables = &self.level().tables;
         if tables.is_empty() {
             return Err(error(263, &[], span));
@@ -138,7 +141,7 @@ impl Binder<'_> {
             let name = table.map(crate::bind::scope::shown_object).unwrap_or_default();
             return Err(error(107, &[&name], span));
         }
-        for (table, column) in wanted.iter().flat_map(|t| t.columns.iter().map(move |column| (&t.name, column))) {
+        for (table, column) in wanted.iter().flat_map(|t| t.columns.iter().filter(|c| !c.hidden).map(move |column| (&t.name, column))) {
             self.use_column(column.column);
             items.push(Item { expr: self.column_expr(column.column), name: column.name.clone(), span, table: Some(table.clone()) });
         }

@@ -28,6 +28,7 @@ impl Binder<'_> {
             Some(view) => self.instead_target(view, delete.where_.as_ref())?,
             None => self.bind_target(&delete.target, &delete.from, delete.where_.as_ref())?,
         };
+        self.refuse_history(&target.table, Some(ChangeAction::Delete), delete.target.span)?;
         self.check_output(&delete.output, &target.table, &[ChangeAction::Delete])?;
         let input = InputColumns { deleted: target.columns.clone(), target: target.position, merge: false };
         self.target_rows(&target.table);

@@ -47,7 +47,11 @@ impl Binder<'_> {
             self.depend(&table, true);
         }
         self.hint_insert_target(&insert.target.hints, span)?;
+        self.refuse_history(&table, Some(ChangeAction::Insert), span)?;
         let targets = self.insert_targets(&table, insert, span)?;
+        if !matches!(insert.source, InsertSource::Values(_) | InsertSource::DefaultValues) {
+            self.refuse_period(&table, &targets, span)?;
+        }
         self.need_change(AccessAction::Insert, &table, if insert.columns.is_empty() { &[] } else { &targets });
         let (input, columns) = match &insert.source {
             InsertSource::Values(rows) => self.insert_values(&table, &targets, rows, insert.columns.is_empty(), span)?,
@@ -92,7 +96,7 @@ impl Binder<'_> {
             if identity_insert && table.columns.iter().any(|c| c.identity.is_some()) && !is_default {
                 return Err(error(8101, &[&table.name], span));
             }
-            return Ok((0..table.columns.len()).filter(|i| is_given(&table.columns[*i])).collect());
+            return Ok((0..table.columns.len()).filter(|i| is_given(table, *i)).collect());
         }
         let mut targets = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
@@ -136,7 +140,15 @@ impl Binder<'_> {
         let mut columns = Vec::with_capacity(width);
         let mut by_column = Vec::with_capacity(width);
         for (at, index) in targets.iter().enumerate() {
-            let values = self.column_values(&table.columns[*index], rows, at)?;
+            let values = match self.period_value(table, *index) {
+                Some(value) => {
+                    if rows.iter().any(|row| !matches!(row[at].kind, ast::ExprKind::Default)) {
+                        return Err(error(13_536, &[&self.full_name(table)], span));
+                    }
+                    vec![value; rows.len()]
+                }
+                None => self.column_values(&table.columns[*index], rows, at)?,
+            };
             let sql_type = values.first().map_or(SqlType::Int, |v| v.sql_type);
             columns.push(self.columns.add(table.columns[*index].name.clone(), sql_type, values.iter().any(|v| v.nullable)));
             by_column.push(values.into_iter());
@@ -229,7 +241,7 @@ impl Binder<'_> {
         if width == targets.len() {
             return Ok(());
         }
-        let without_list = numbers.0 == 213 && targets.len() == table.columns.iter().filter(|c| is_given(c)).count();
+        let without_list = numbers.0 == 213 && targets.len() == (0..table.columns.len()).filter(|at| is_given(table, *at)).count();
         let identity = table.columns.iter().any(|c| c.identity.is_some());
         if without_list && identity && width == targets.len() + 1 {
             return Err(error(8101, &[&table.name], span));
@@ -244,6 +256,14 @@ impl Binder<'_> {
         Ok(Rel::Limit { input: Box::new(input), top: Box::new(top) })
     }
 
+    /// 13536 if rows of a query would give the period's columns values.
+    pub(super) fn refuse_period(&self, table: &TableDef, targets: &[usize], span: Span) -> Result<(), SqlError> {
+        if targets.iter().any(|at| table.period_column(*at).is_some()) {
+            return Err(error(13_536, &[&self.full_name(table)], span));
+        }
+        Ok(())
+    }
+
     /// Defaults of the columns without a value.
     pub(super) fn missing_defaults(
         &mut self,
@@ -253,7 +273,12 @@ impl Binder<'_> {
     ) -> Result<Vec<(usize, BoundExpr)>, SqlError> {
         let mut defaults = Vec::new();
         for (index, column) in table.columns.iter().enumerate() {
-            if !targets.contains(&index) && column.default.is_some() {
+            if targets.contains(&index) {
+                continue;
+            }
+            if let Some(value) = self.period_value(table, index) {
+                defaults.push((index, value));
+            } else if column.default.is_some() {
                 defaults.push((index, self.column_default(column, span)?));
             }
         }
@@ -283,8 +308,9 @@ impl Binder<'_> {
 }
 
 /// Whether an INSERT without a list of columns gives a value for it.
-pub(super) fn is_given(column: &ColumnDef) -> bool {
-    column.identity.is_none() && column.sql_type != SqlType::RowVersion && column.computed.is_none()
+pub(super) fn is_given(table: &TableDef, at: usize) -> bool {
+    let column = &table.columns[at];
+    column.identity.is_none() && column.sql_type != SqlType::RowVersion && column.computed.is_none() && !table.is_hidden(at)
 }
 
 /// An INSERT through a view as one into its table: 4406 for columns that the table does not have as such.
@@ -299,7 +325,7 @@ pub(super) fn through_view(insert: &ast::Insert, table: &TableDef, columns: &[(S
         mapped.columns.clear();
         for (_, at) in columns {
             let at = at.ok_or_else(derived)?;
-            if is_given(&table.columns[at]) {
+            if is_given(table, at) {
                 mapped.columns.push(named(at, insert.target.span));
             }
         }

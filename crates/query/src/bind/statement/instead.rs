@@ -83,6 +83,7 @@ impl Binder<'_> {
             rows_disabled: false,
             disabled: Vec::new(),
             lock_escalation: LockEscalation::default(),
+            temporal: Default::default(),
             building: None,
             created: 0,
             modified: 0,

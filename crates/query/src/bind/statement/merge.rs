@@ -134,6 +134,7 @@ impl Binder<'_> {
         let scope = self.level().tables[position].clone();
         let get = base_of(&own, &scope, merge.target.span)?;
         self.choose_view_check(&get, &scope.name, merge.target.span)?;
+        self.refuse_history(&get.table, None, merge.target.span)?;
         self.depend(&get.table, true);
         let read: Vec<ColumnRef> = get.columns.iter().map(|(_, c)| *c).collect();
         let place = |c: &ColumnRef| get.columns.iter().find(|(_, id)| id == c).map(|(p, _)| *p);
@@ -235,7 +236,9 @@ impl Binder<'_> {
                 if !set.variables.is_empty() {
                     return Err(not_built("SET @variable in MERGE", clause.span));
                 }
-                Ok(MergeStepKind::Update { assignments: set.columns })
+                let mut assignments = set.columns;
+                self.begin_period(&sides.target.table, &mut assignments);
+                Ok(MergeStepKind::Update { assignments })
             }
             MergeAction::Insert { columns, values } => self.merge_insert(merge, sides, columns, values, clause),
         }
@@ -275,6 +278,13 @@ impl Binder<'_> {
         let mut given = Vec::with_capacity(values.len());
         for (index, value) in targets.iter().zip(values) {
             let column = &table.columns[*index];
+            if let Some(generated) = self.period_value(&table, *index) {
+                if !matches!(value.kind, ast::ExprKind::Default) {
+                    return Err(error(13_536, &[&self.full_name(&table)], value.span));
+                }
+                given.push((*index, generated));
+                continue;
+            }
             let bound = match value.kind {
                 ast::ExprKind::Default if column.identity.is_some() => return Err(error(339, &[], value.span)),
                 ast::ExprKind::Default => self.column_default(column, value.span)?,

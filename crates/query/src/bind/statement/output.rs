@@ -10,6 +10,7 @@ use crate::algebra::{BoundExpr, ColumnRef};
 use crate::bind::error::error;
 use crate::bind::scope::{ScopeColumn, ScopeTable, same_name};
 use crate::bind::{Binder, Clause, Level, coerce};
+use crate::compile::ChangeAction;
 use std::sync::Arc;
 use thawdb_catalog::TableDef;
 use thawdb_tsql::ast::{self, SelectItem};
@@ -112,7 +113,7 @@ impl Binder<'_> {
         self.need_change(AccessAction::Insert, &table, &[]);
         self.target_view = through;
         let targets: Vec<usize> = if into.columns.is_empty() {
-            (0..table.columns.len()).filter(|i| is_given(&table.columns[*i])).collect()
+            (0..table.columns.len()).filter(|i| is_given(&table, *i)).collect()
         } else {
             let find = |name: &ast::Ident| {
                 let index = table.columns.iter().position(|c| same_name(&c.name, &name.text));
@@ -134,6 +135,8 @@ impl Binder<'_> {
         if let Some(at) = targets.iter().find(|at| table.columns[**at].computed.is_some()) {
             return Err(error(271, &[&table.columns[*at].name], span));
         }
+        self.refuse_history(&table, Some(ChangeAction::Insert), span)?;
+        self.refuse_period(&table, &targets, span)?;
         let defaults = self.missing_defaults(&table, &targets, span)?;
         let computed = self.stored_computed(&table)?;
         Ok(OutputInto { table, targets, defaults, computed })
@@ -141,6 +144,7 @@ impl Binder<'_> {
 }
 
 fn pseudo_table(name: &str, table: &TableDef, columns: &[ColumnRef]) -> ScopeTable {
-    let columns = table.columns.iter().zip(columns).map(|(c, id)| ScopeColumn { name: c.name.clone(), column: *id }).collect();
+    let column = |at: usize, id: &ColumnRef| ScopeColumn { name: table.columns[at].name.clone(), column: *id, hidden: table.is_hidden(at) };
+    let columns = columns.iter().enumerate().map(|(at, id)| column(at, id)).collect();
     ScopeTable { name: name.to_string(), alias: true, schema: String::new(), database: None, columns, base: None, qualified_only: true }
 }

@@ -50,10 +50,14 @@ impl Binder<'_> {
             None => self.bind_target(&update.target, &update.from, update.where_.as_ref())?,
         };
         let table = target.table.clone();
+        self.refuse_history(&table, Some(ChangeAction::Update), update.target.span)?;
         self.check_output(&update.output, &table, &[ChangeAction::Update])?;
         let mut set = self.within(Clause::Set, |b| b.bind_assignments(&update.assignments, &target))?;
         let input = InputColumns { deleted: target.columns.clone(), target: target.position, merge: false };
         let set_columns: Vec<usize> = set.columns.iter().map(|(at, _)| *at).collect();
+        if !of_view && !set.columns.is_empty() {
+            self.begin_period(&table, &mut set.columns);
+        }
         self.target_rows(&table);
         self.need_change(AccessAction::Update, &table, &set_columns);
         let output = self.bind_output(&update.output, &table, Some(&input))?;
@@ -100,6 +104,16 @@ impl Binder<'_> {
 
     pub(super) fn bind_assignments(&mut self, assignments: &[Assignment], target: &Target) -> Result<Assignments, SqlError> {
         let (table, columns) = (&*target.table, target.columns.as_slice());
+        let named = assignments.iter().filter_map(|assignment| match assignment {
+            Assignment::Column { column, .. } | Assignment::Method { column, .. } => Some(column),
+            Assignment::Variable { column, .. } => column.as_ref(),
+        });
+        for column in named {
+            let at = target.names.iter().find(|(name, _)| same_name(name, &column.column.text)).map(|(_, at)| *at);
+            if at.is_some_and(|at| table.period_column(at).is_some()) {
+                return Err(error(13_537, &[&self.full_name(table)], column.span));
+            }
+        }
         let mut set = Assignments::default();
         for assignment in assignments {
             match assignment {

@@ -132,7 +132,7 @@ pub(crate) fn join(left: Rel, right: Rel, kind: JoinKind, predicates: Vec<BoundE
 
 /// What a bound query offers under `alias`.
 pub(crate) fn derived_scope(outputs: &[crate::bind::query::OutputName], name: &str) -> ScopeTable {
-    let columns = outputs.iter().map(|o| super::scope::ScopeColumn { name: o.name.clone(), column: o.column }).collect();
+    let columns = outputs.iter().map(|o| super::scope::ScopeColumn { name: o.name.clone(), column: o.column, hidden: false }).collect();
     ScopeTable { name: name.to_string(), alias: true, schema: String::new(), database: None, columns, base: None, qualified_only: false }
 }
 

@@ -20,21 +20,44 @@ const VIEW_DEPTH_MAX: u32 = 32;
 
 impl Binder<'_> {
     pub(super) fn bind_named_table(&mut self, named: &ast::NamedTable) -> Result<BoundTable, SqlError> {
-        if named.system_time.is_some() {
-            return Err(not_built("FOR SYSTEM_TIME", named.name.span));
-        }
+        let system_time = named.system_time.as_ref().map(|clause| self.bind_system_time(clause, named.name.span)).transpose()?;
         if named.sample.is_some() {
             return Err(not_built("TABLESAMPLE", named.name.span));
         }
         if let Some(index) = self.find_cte(&named.name) {
+            if system_time.is_some() {
+                return Err(error(13_544, &[&named.name.name.text], named.name.span));
+            }
             let bound = self.bind_cte(index)?;
             let name = named.alias.as_ref().map_or(named.name.name.text.as_str(), |a| a.text.as_str());
             return Ok((bound.rel, vec![super::derived_scope(&bound.outputs, name)]));
         }
-        match self.find_object(&named.name)? {
-            Object::Table(table) => self.table_reference(table, Some(&named.name), named.alias.as_ref(), &named.hints),
-            Object::Source { source, schema } => self.source_reference(source, &schema, named),
-            Object::View { view, database, schema } => self.view_reference(&view, (database, &schema), named),
+        let around = self.system_times.last().cloned();
+        match (self.find_object(&named.name)?, system_time) {
+            (Object::Table(table), Some(clause)) => {
+                if around.is_some() {
+                    return Err(error(13_590, &[&self.full_name(&table)], named.name.span));
+                }
+                self.rows_of_time(table, named, &clause)
+            }
+            (Object::Table(table), None) => match around.filter(|_| table.temporal.versioning.is_some()) {
+                Some(clause) => {
+                    self.met_temporal = true;
+                    self.rows_of_time(table, named, &clause)
+                }
+                None => self.table_reference(table, Some(&named.name), named.alias.as_ref(), &named.hints),
+            },
+            (Object::Source { .. }, Some(_)) => Err(error(13_544, &[&named.name.name.text], named.name.span)),
+            (Object::Source { source, schema }, None) => self.source_reference(source, &schema, named),
+            (Object::View { view, database, schema }, None) => self.view_reference(&view, (database, &schema), named),
+            (Object::View { view, database, schema }, Some(clause)) => {
+                let met = std::mem::take(&mut self.met_temporal);
+                self.system_times.push(clause);
+                let bound = self.view_reference(&view, (database, &schema), named);
+                self.system_times.pop();
+                let met = std::mem::replace(&mut self.met_temporal, met);
+                if met { bound } else { bound.and(Err(error(13_544, &[&named.name.name.text], named.name.span))) }
+            }
         }
     }
 
@@ -82,7 +105,7 @@ impl Binder<'_> {
             if !column.is_virtual() {
                 columns.push((index, id));
             }
-            offered.push(ScopeColumn { name: column.name.clone(), column: id });
+            offered.push(ScopeColumn { name: column.name.clone(), column: id, hidden: table.is_hidden(index) });
         }
         self.need_rows(&table, offered.iter().map(|c| c.column));
         let scope = ScopeTable {
@@ -170,7 +193,7 @@ impl Binder<'_> {
         for (index, column) in source.columns().iter().enumerate() {
             let id = self.columns.add(column.name.clone(), column.sql_type, column.nullable);
             columns.push((index, id));
-            offered.push(ScopeColumn { name: column.name.clone(), column: id });
+            offered.push(ScopeColumn { name: column.name.clone(), column: id, hidden: false });
         }
         (Rel::Source { source, arguments, columns }, offered)
     }
