@@ -10,7 +10,7 @@
 //! no earlier term has made false; OR likewise for rows not yet true.
 
 use crate::eval::compare::{compare_masks, in_integers};
-use crate::eval::rows::{RowRef, eval_row};
+use crate::eval::rows::{RowRef, eval_row, like_pattern};
 use crate::eval::vector::{Datum, eval, eval_rows};
 use crate::exec::batch::Rows;
 use crate::exec::cx::Cx;
@@ -19,8 +19,7 @@ use crate::expr::{CompareOp, Expr, ExprKind};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
-use thawdb_types::collation::LikePattern;
-use thawdb_types::{Batch, Collation, Scalar, SqlError};
+use thawdb_types::{Batch, Scalar, SqlError};
 
 /// A predicate's values.
 pub(super) struct Mask {
@@ -186,6 +185,7 @@ fn like<'p>(
     cx: &mut Cx<'p, '_>,
 ) -> Result<Mask, SqlError> {
     let nothing = RowRef::NOTHING;
+    let types = (&operand.sql_type, &pattern.sql_type);
     let pattern = eval_row(pattern, nothing, cx)?;
     let escape = escape.map(|e| eval_row(e, nothing, cx)).transpose()?;
     let texts = match eval(operand, batch, cx)? {
@@ -195,8 +195,7 @@ fn like<'p>(
     let (Scalar::Text(pattern), None | Some(Scalar::Text(_))) = (&pattern, &escape) else {
         return Ok(Mask::constant(&Scalar::Null, batch.rows));
     };
-    let collation = operand.sql_type.collation().unwrap_or(Collation::DEFAULT);
-    let compiled = LikePattern::new(pattern, escape.as_ref().and_then(Scalar::as_text), collation)?;
+    let compiled = like_pattern(pattern, escape.as_ref(), types)?;
     let texts = texts.as_string::<i32>();
     let bits = BooleanBuffer::collect_bool(batch.rows, |row| texts.is_valid(row) && compiled.matches(texts.value(row)) != negated);
     Ok(Mask::of(bits, texts.nulls()))

@@ -9,7 +9,7 @@ use arrow_array::ArrayRef;
 use std::cmp::Ordering;
 use thawdb_catalog::{DatabaseId, ObjectId};
 use thawdb_types::arithmetic::negate;
-use thawdb_types::collation::like;
+use thawdb_types::collation::LikePattern;
 use thawdb_types::compare::{compare, compare_sql};
 use thawdb_types::error::message;
 use thawdb_types::{Collation, Scalar, SqlError, SqlType, scalar_at};
@@ -79,9 +79,11 @@ pub(crate) fn eval_row<'p>(expr: &'p Expr, row: RowRef<'_>, cx: &mut Cx<'p, '_>)
         ExprKind::IsNull { operand, negated } => Ok(Scalar::Bit(eval_row(operand, row, cx)?.is_null() != *negated)),
         ExprKind::InList { operand, list, negated } => in_list(operand, list, *negated, row, cx),
         ExprKind::Like { operand, pattern, escape, negated } => {
+            let types = (&operand.sql_type, &pattern.sql_type);
             let (text, pattern) = (eval_row(operand, row, cx)?, eval_row(pattern, row, cx)?);
             let escape = escape.as_deref().map(|e| eval_row(e, row, cx)).transpose()?;
-            eval_like(&text, &pattern, escape.as_ref(), *negated, &operand.sql_type)
+            let matches = is_like(&text, &pattern, escape.as_ref(), types)?;
+            Ok(matches.map_or(Scalar::Null, |matches| Scalar::Bit(matches != *negated)))
         }
         ExprKind::Case { branches, otherwise } => {
             for (condition, result) in branches {
@@ -166,15 +168,17 @@ fn in_list<'p>(operand: &'p Expr, list: &'p [Expr], negated: bool, row: RowRef<'
     Ok(if unknown { Scalar::Null } else { Scalar::Bit(negated) })
 }
 
-fn eval_like(text: &Scalar, pattern: &Scalar, escape: Option<&Scalar>, negated: bool, sql_type: &SqlType) -> Result<Scalar, SqlError> {
-    let (Scalar::Text(text), Scalar::Text(pattern)) = (text, pattern) else { return Ok(Scalar::Null) };
-    let escape = match escape {
-        None => None,
-        Some(Scalar::Text(escape)) => Some(escape.as_str()),
-        Some(_) => return Ok(Scalar::Null),
-    };
-    let collation = sql_type.collation().unwrap_or(Collation::DEFAULT);
-    Ok(Scalar::Bit(like(text, pattern, escape, collation)? != negated))
+/// Whether a text is LIKE a pattern; `None` if one of the three is NULL.
+fn is_like(text: &Scalar, pattern: &Scalar, escape: Option<&Scalar>, types: (&SqlType, &SqlType)) -> Result<Option<bool>, SqlError> {
+    let (Scalar::Text(text), Scalar::Text(pattern), None | Some(Scalar::Text(_))) = (text, pattern, escape) else { return Ok(None) };
+    Ok(Some(like_pattern(pattern, escape, types)?.matches(text)))
+}
+
+/// The pattern of a LIKE between these types of text and pattern.
+pub(super) fn like_pattern(pattern: &str, escape: Option<&Scalar>, types: (&SqlType, &SqlType)) -> Result<LikePattern, SqlError> {
+    let collation = types.0.collation().unwrap_or(Collation::DEFAULT);
+    let compiled = LikePattern::new(pattern, escape.and_then(Scalar::as_text), collation)?;
+    Ok(compiled.for_unicode(types.0.is_unicode() || types.1.is_unicode()))
 }
 
 /// `+` of two texts or two byte strings: NULL if either is, cut to what the result's type holds.

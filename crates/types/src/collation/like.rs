@@ -5,7 +5,7 @@
 //!
 //! Units are UTF-16 units as in SQL Server: under a collation without `_SC` a supplementary character is two `_`. A
 //! character and its decomposed form match only in the same form. Trailing blanks of the *pattern* count; blanks at
-//! the end of the *text* do not have to be matched (nvarchar's rule does, varchar's does not: we take varchar's).
+//! the end of the *text* have to be matched when either is Unicode text, and do not when both are varchar.
 
 use super::{compare, equal};
 use crate::SqlError;
@@ -22,6 +22,8 @@ pub struct LikePattern {
     prefix: String,
     /// Text units are compared one to one without looking at collations: ASCII pattern, folded to lower case if it has to be.
     fold: bool,
+    /// Whether blanks at the end of the text have to be matched too.
+    blanks_count: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -59,7 +61,12 @@ impl LikePattern {
             })
             .collect();
         let info = collation.info();
-        Ok(Self { tokens, collation, prefix, fold: !info.case_sensitive && !info.binary })
+        Ok(Self { tokens, collation, prefix, fold: !info.case_sensitive && !info.binary, blanks_count: false })
+    }
+
+    /// The pattern as it is for Unicode text, where blanks at the end count, if `unicode`.
+    pub fn for_unicode(self, unicode: bool) -> Self {
+        Self { blanks_count: unicode, ..self }
     }
 
     /// What every matching text begins with (as written in the pattern); empty if the pattern begins with a wildcard.
@@ -98,7 +105,7 @@ impl LikePattern {
                 }
                 Some(one) => at < length && self.matches_one(one, unit(at)),
                 None if at == length => return true,
-                None if (at..length).all(|rest| unit(rest) == u32::from(b' ')) => return true,
+                None if !self.blanks_count && (at..length).all(|rest| unit(rest) == u32::from(b' ')) => return true,
                 None => false,
             };
             if ahead {
@@ -154,11 +161,6 @@ impl LikePattern {
             _ => low <= unit && unit <= high,
         }
     }
-}
-
-/// Whether `text` is LIKE `pattern`.
-pub fn like(text: &str, pattern: &str, escape: Option<&str>, collation: Collation) -> Result<bool, SqlError> {
-    Ok(LikePattern::new(pattern, escape, collation)?.matches(text))
 }
 
 fn compile(units: &[u32], escape: Option<u32>) -> Vec<Token> {
@@ -249,6 +251,10 @@ impl Iterator for Units<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn like(text: &str, pattern: &str, escape: Option<&str>, collation: Collation) -> Result<bool, SqlError> {
+        Ok(LikePattern::new(pattern, escape, collation)?.matches(text))
+    }
 
     fn matches(text: &str, pattern: &str) -> bool {
         like(text, pattern, None, Collation::DEFAULT).unwrap()

@@ -22,7 +22,7 @@ mod like;
 mod weights;
 
 pub use codepage::{decode_1252, encode_1252, length_1252, to_1252_text};
-pub use like::{LikePattern, like};
+pub use like::LikePattern;
 
 use crate::sql_type::Collation;
 use std::cmp::Ordering;

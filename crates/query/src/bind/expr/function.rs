@@ -134,10 +134,12 @@ impl Binder<'_> {
         let signature = signature::find("NEXT VALUE FOR").expect("the table has it");
         let kind = BoundExprKind::Function { name: signature.name, arguments };
         let value = BoundExpr { kind, sql_type: SqlType::BigInt, nullable: true };
+        // The same sequence is the same column: one number a row, however often the row asks.
+        let is_this = |known: &BoundExpr| known.children().iter().zip(value.children()).all(|(a, b)| a.same(b));
         if self.levels.last().is_none_or(|level| level.clause != crate::bind::Clause::Select) {
             return coerce::convert(value, sql_type, name.span);
         }
-        let known = self.level().next_values.iter().find(|(_, known)| known.same(&value)).map(|(column, _)| *column);
+        let known = self.level().next_values.iter().find(|(_, known)| is_this(known)).map(|(column, _)| *column);
         let column = known.unwrap_or_else(|| self.columns.add("", SqlType::BigInt, true));
         if known.is_none() {
             self.level().next_values.push((column, value));
