@@ -165,7 +165,7 @@ pub struct Binder<'c> {
     /// The view through which rows are changed.
     pub(crate) target_view: Option<Place>,
     /// FOR SYSTEM_TIME of the views being expanded, the innermost last.
-    pub(crate) system_times: Vec<temporal::SystemTime>,
+    pub(crate) system_times: Vec<temporal::PeriodTimes>,
     /// Whether a temporal table was met under the innermost of them.
     pub(crate) met_temporal: bool,
     /// Views WITH CHECK OPTION met so far, inner ones before those around them.

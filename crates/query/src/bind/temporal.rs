@@ -40,7 +40,7 @@ pub(crate) const RETAINED_SINCE: &str = "RETAINED SINCE";
 
 /// FOR SYSTEM_TIME with its moments bound.
 #[derive(Debug, Clone)]
-pub(crate) enum SystemTime {
+pub(crate) enum PeriodTimes {
     AsOf(BoundExpr),
     FromTo(BoundExpr, BoundExpr),
     Between(BoundExpr, BoundExpr),
@@ -59,7 +59,7 @@ impl Binder<'_> {
     }
 
     /// Binds the clause: moments are constants and variables.
-    pub(crate) fn bind_system_time(&mut self, clause: &ForSystemTime, span: ast::Span) -> Result<SystemTime, SqlError> {
+    pub(crate) fn bind_system_time(&mut self, clause: &ForSystemTime, span: ast::Span) -> Result<PeriodTimes, SqlError> {
         let mut moment = |expr: &ast::Expr| {
             if !is_moment(expr) {
                 return Err(error(102, &[&"SYSTEM_TIME"], span));
@@ -68,11 +68,11 @@ impl Binder<'_> {
             coerce::convert(bound, MOMENT, expr.span)
         };
         Ok(match clause {
-            ForSystemTime::AsOf(at) => SystemTime::AsOf(moment(at)?),
-            ForSystemTime::FromTo(from, to) => SystemTime::FromTo(moment(from)?, moment(to)?),
-            ForSystemTime::Between(from, to) => SystemTime::Between(moment(from)?, moment(to)?),
-            ForSystemTime::ContainedIn(from, to) => SystemTime::ContainedIn(moment(from)?, moment(to)?),
-            ForSystemTime::All => SystemTime::All,
+            ForSystemTime::AsOf(at) => PeriodTimes::AsOf(moment(at)?),
+            ForSystemTime::FromTo(from, to) => PeriodTimes::FromTo(moment(from)?, moment(to)?),
+            ForSystemTime::Between(from, to) => PeriodTimes::Between(moment(from)?, moment(to)?),
+            ForSystemTime::ContainedIn(from, to) => PeriodTimes::ContainedIn(moment(from)?, moment(to)?),
+            ForSystemTime::All => PeriodTimes::All,
         })
     }
 
@@ -81,7 +81,7 @@ impl Binder<'_> {
         &mut self,
         table: Arc<TableDef>,
         named: &ast::NamedTable,
-        clause: &SystemTime,
+        clause: &PeriodTimes,
     ) -> Result<BoundTable, SqlError> {
         let history = table.temporal.versioning.and_then(|versioning| {
             let catalog = self.catalog(table.database)?;
@@ -110,27 +110,27 @@ impl Binder<'_> {
     }
 
     /// The rows of one of both tables that were valid at the time.
-    fn of_time(&self, rel: Rel, scope: &ScopeTable, table: &TableDef, clause: &SystemTime) -> Result<Rel, SqlError> {
+    fn of_time(&self, rel: Rel, scope: &ScopeTable, table: &TableDef, clause: &PeriodTimes) -> Result<Rel, SqlError> {
         let Some((start, end)) = table.period_positions() else { return Ok(rel) };
         let column = |at: usize| self.column_expr(scope.columns[at].column);
         let span = self.statement;
         let compare = |op: CompareOp, left: BoundExpr, right: &BoundExpr| binary_compare(op, left, right.clone(), span);
         let mut terms = vec![compare(CompareOp::Less, column(start), &column(end))?];
         match clause {
-            SystemTime::All => {}
-            SystemTime::AsOf(at) => {
+            PeriodTimes::All => {}
+            PeriodTimes::AsOf(at) => {
                 terms.push(compare(CompareOp::LessOrEqual, column(start), at)?);
                 terms.push(compare(CompareOp::Greater, column(end), at)?);
             }
-            SystemTime::FromTo(from, to) => {
+            PeriodTimes::FromTo(from, to) => {
                 terms.push(compare(CompareOp::Less, column(start), to)?);
                 terms.push(compare(CompareOp::Greater, column(end), from)?);
             }
-            SystemTime::Between(from, to) => {
+            PeriodTimes::Between(from, to) => {
                 terms.push(compare(CompareOp::LessOrEqual, column(start), to)?);
                 terms.push(compare(CompareOp::Greater, column(end), from)?);
             }
-            SystemTime::ContainedIn(from, to) => {
+            PeriodTimes::ContainedIn(from, to) => {
                 terms.push(compare(CompareOp::GreaterOrEqual, column(start), from)?);
                 terms.push(compare(CompareOp::LessOrEqual, column(end), to)?);
             }
