@@ -31,6 +31,8 @@ const UNKNOWN_ROWS: f64 = 1000.0;
 const EXTENT_PAGES: u64 = 8;
 /// Bytes of rows that a page holds.
 pub(super) const PAGE_BYTES: f64 = 8060.0;
+/// The part of rows in which a column is equal to one that was computed.
+const COMPUTED_EQUAL: f64 = 0.1;
 /// Rows of a catalog view or table-valued function.
 const SOURCE_ROWS: f64 = 200.0;
 
@@ -201,6 +203,9 @@ impl Estimator {
                     let columns = (left.as_column().and_then(|c| self.distinct(c)), right.as_column().and_then(|c| self.distinct(c)));
                     match columns {
                         (Some(a), Some(b)) => 1.0 / a.max(b),
+                        // What is worked out of rows, as MIN of a group is, is one of the column's values more often than chance.
+                        (Some(_), None) if right.as_column().is_some() => COMPUTED_EQUAL,
+                        (None, Some(_)) if left.as_column().is_some() => COMPUTED_EQUAL,
                         (Some(_), None) => self.equal_to(left, right),
                         (None, Some(_)) => self.equal_to(right, left),
                         (None, None) => self.equal_to(left, right).min(self.equal_to(right, left)),

@@ -24,9 +24,10 @@ impl Answer {
         Self(set.rows().map(|row| row.iter().zip(&set.columns).map(cell).collect()).collect())
     }
 
-    /// As psql prints rows without alignment.
+    /// As psql prints rows without alignment: NULL is nothing there, and no answer has an empty text.
     pub(super) fn parse(text: &str) -> Self {
-        Self(text.lines().map(|line| line.split('|').map(|cell| cell.trim_end().to_owned()).collect()).collect())
+        let cell = |cell: &str| if cell.is_empty() { "NULL".to_owned() } else { cell.trim_end().to_owned() };
+        Self(text.split_terminator('\n').map(|line| line.split('|').map(cell).collect()).collect())
     }
 
     pub(super) fn row_count(&self) -> usize {

@@ -153,6 +153,38 @@ pub fn postgres_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embed::{self, Options};
+
+    macro_rules! expected {
+        ($($name:literal)*) => { [$(include_str!(concat!("expected/", $name, ".txt"))),*] };
+    }
+
+    /// What DuckDB answers to the queries at scale 0.01, tab-separated.
+    const EXPECTED: [&str; 22] = expected!(
+        "q01" "q02" "q03" "q04" "q05" "q06" "q07" "q08" "q09" "q10" "q11" "q12" "q13" "q14" "q15" "q16" "q17" "q18" "q19" "q20" "q21" "q22"
+    );
+
+    #[test]
+    fn the_answers_are_duckdbs() {
+        let folder = std::env::temp_dir().join(format!("thawdb-tpch-answers-{}", std::process::id()));
+        tables::generate(0.01, &folder).unwrap();
+        let instance = embed::open(folder.join("data"), Options::default()).unwrap();
+        let mut session = instance.session();
+        tables::load(&mut session, DATABASE, &folder).unwrap();
+        // So that small tables are divided among threads too.
+        let set = |option: &str, value: u32| format!("EXEC sp_configure '{option}', {value} RECONFIGURE ");
+        session.execute(&(set("show advanced options", 1) + &set("cost threshold for parallelism", 0))).unwrap();
+        for ((name, text), expected) in QUERIES.into_iter().zip(EXPECTED) {
+            for threads in THREADS {
+                let answer = Answer::of(&session.execute(&format!("{text} OPTION (MAXDOP {threads})")).unwrap());
+                let expected = Answer::parse(&expected.replace('|', "/").replace('\t', "|"));
+                answer.agrees(&expected).unwrap_or_else(|why| panic!("{name} by {threads} threads: {why}"));
+            }
+        }
+        drop(session);
+        instance.close().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn the_rivals_text_differs_in_top_and_year() {
