@@ -237,6 +237,17 @@ impl Database {
         Ok(pages)
     }
 
+    /// Brings the leaf with the greatest keys below each of `keys`, which rise, into the pool, and with it those behind it,
+    /// about `leaves` in all: for who goes to all these places next and would wait for the disk at each. The pool should have
+    /// room for them.
+    ///
+    /// # Errors
+    /// `NoTree`, and what is wrong with the root; who needs another page that cannot be read meets that there.
+    pub fn prefetch_below<K: AsRef<[u8]>>(&self, tree: TreeId, keys: &[K], leaves: usize) -> Result<(), StorageError> {
+        let info = self.tree(tree, 0)?;
+        self.system_tree(&info).prefetch_below(keys, leaves)
+    }
+
     /// The filegroup a tree was made in.
     pub fn filegroup_of(&self, tree: TreeId) -> Result<u16, StorageError> {
         Ok(self.tree(tree, 0)?.filegroup)

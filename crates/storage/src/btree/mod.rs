@@ -5,6 +5,7 @@
 //!   split    a full node becomes two                          compact  a full leaf loses tags, ghosts, what its rows share
 //!   node     children, separators, where to cut               append   whole leaves at the right end
 //!   tidy     a leaf put in order, an empty leaf unlinked     merge    sparse nodes put together, roots made lower
+//!   divide   keys that make parts of about one size          places   many leaves brought into the pool at once
 //! ```
 //! A tree knows nothing of transactions: what becomes of an entry is decided by the caller in [`Tree::edit`], under the
 //! leaf's latch, and whether a writer is seen by everybody is asked through [`Settler`].
@@ -24,6 +25,7 @@ mod edit;
 mod merge;
 mod node;
 mod pack;
+mod places;
 mod split;
 mod tidy;
 

@@ -11,8 +11,8 @@
 //!
 //! Invariants: 1. nothing found stops the check (`Findings::add`). 2. The walk is bounded: levels fall from parent to
 //! child, so a circle of pages ends.
-//! Latches: one page at a time, shared. It expects that nobody writes meanwhile: with writers it may report what is only
-//! on its way. Agreement of indexes with their table is the caller's, who knows types: [`EntrySum`] is for that.
+//! Latches: one page at a time, shared. The cleaner rests meanwhile: what it merges and gives back is half here and half there. It
+//! expects that nobody else writes: with writers it may report what is only on its way. Agreement of indexes with their table is the caller's, who knows types: [`EntrySum`] is for that.
 
 mod files;
 mod maps;
@@ -178,7 +178,6 @@ impl Reached {
 impl Database {
     /// Checks every structure of the database and returns all that is wrong, in order of page.
     pub fn check(&self) -> Result<Vec<Finding>, StorageError> {
-        // A tree that is being given back is half in the maps and half not.
         let _no_tidying = self.cleaner.pause();
         let mut findings = Findings::default();
         let mut reached = Reached::default();
@@ -219,6 +218,7 @@ impl Database {
 
     /// Checks one tree's pages, order, versions and large parts; its maps are [`Self::check`]'s.
     pub fn check_tree(&self, tree: TreeId) -> Result<Vec<Finding>, StorageError> {
+        let _no_tidying = self.cleaner.pause();
         let info = self.tree(tree, 0)?;
         let mut findings = Findings::default();
         tree::check(self, &info, &mut Reached::default(), &mut findings);
@@ -227,6 +227,7 @@ impl Database {
 
     /// Checks whose extents and pages are whose, and the files' own pages; what leads to a page is followed silently.
     pub fn check_allocation(&self) -> Result<Vec<Finding>, StorageError> {
+        let _no_tidying = self.cleaner.pause();
         let mut findings = Findings::default();
         let mut reached = Reached::default();
         let units = self.reach(&mut reached, &mut Findings::default())?;

@@ -4,6 +4,7 @@
 use super::*;
 use crate::error::StorageError;
 use crate::ids::{TreeId, TxnId};
+use crate::log::LogHoldup;
 use crate::mini::{Mini, UnitSpec};
 use crate::page::op::MAP_BEGIN;
 use crate::page::{Entry, Format, PageOp, PageType, Slotted, header, verify};
@@ -511,6 +512,34 @@ fn the_background_keeps_a_small_log_and_a_small_pool_going() {
         }
     }
     assert!(run.store.log().expect("logged").start() > Lsn(2 * LOG_BYTES));
+}
+
+/// Redo that is left after a crash is not finished at once for a log that runs full because it waits for something else.
+#[test]
+fn a_full_log_that_is_kept_by_others_hurries_no_redo() {
+    let mut run = Run::new(31, 4096);
+    let pages: Vec<PageId> = (0..300).map(|_| make(&run)).collect();
+    for page in &pages {
+        put(&run.store, *page, 1, &[7; 100]);
+    }
+    let end = run.store.log_end();
+    run.store.flush_log(end).expect("flushes");
+    run.simulation.crash();
+    run.store.discard_all();
+    run.simulation.restart();
+    let mut heard = Counting { base: 0, last: 0 };
+    run.store = Store::open(&Pool::new(POOL_BYTES), &run.simulation.env(), "crash", 5, "/data".as_ref(), &mut heard).expect("opens");
+    run.set_table();
+    let log = run.store.log().expect("logged").clone();
+    let hold = log.hold(log.start(), LogHoldup::LogBackup);
+    while log.space().used_bytes <= log.space().size_bytes / 4 * 3 {
+        put(&run.store, pages[0], 2, &[8; 1000]);
+    }
+    let left = run.store.pending_pages();
+    run.store.background_turn().expect("turns");
+    let pending = run.store.pending_pages();
+    assert!(0 < pending && pending < left, "{pending} of {left}: a step, and no more");
+    drop(hold);
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl Store {
         }
         busy |= self.keep_target()?;
         if self.is_log_held() {
-            if self.is_log_short() {
+            if self.waits_for_redo() {
                 self.finish_redo()?;
             }
             self.write_all()?;
@@ -217,9 +217,10 @@ impl Store {
         held > size_bytes / CHECKPOINT_LOG_SHARE && self.log_bytes_since_checkpoint() > size_bytes / HELD_LOG_SHARE
     }
 
-    /// Whether the log is about to run full.
-    fn is_log_short(&self) -> bool {
-        self.log().is_some_and(|log| log.space().used_bytes > log.space().size_bytes / 4 * 3)
+    /// Whether the log is about to run full, and what redo has left to do keeps it: of a log that waits for its backup nothing
+    /// would be freed.
+    fn waits_for_redo(&self) -> bool {
+        self.log().is_some_and(|log| log.space().used_bytes > log.space().size_bytes / 4 * 3 && log.checkpoint_helps())
     }
 
     fn is_checkpoint_due(&self) -> bool {

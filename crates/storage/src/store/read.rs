@@ -9,6 +9,9 @@ use crate::page_reads;
 use crate::pool::{AccessHint, Loaded, Loading, PageRead, PageWrite};
 use thawdb_device::ReadRequest;
 
+/// One part of so many of the pool's frames takes the pages that are being loaded in one batch.
+const PREFETCH_SHARE: usize = 16;
+
 impl Store {
     /// Latches a page to read.
     pub fn read(&self, page: PageId) -> Result<PageRead<'_>, StorageError> {
@@ -36,9 +39,11 @@ impl Store {
         self.pool.write_new(&self.file_of(page)?.pool_file, page.page)
     }
 
-    /// Brings pages into the pool that are not there, in one batch of requests a file. Those that cannot be read are
-    /// left out: who needs one will meet its error.
+    /// Brings pages into the pool that are not there, in long batches of requests. Those that cannot be read are left out: who
+    /// needs one will meet its error.
     pub fn prefetch(&self, pages: &[PageId]) -> Result<(), StorageError> {
+        // Pages being loaded keep their frames from everybody.
+        let batch_max = (self.pool.frame_count() / PREFETCH_SHARE).max(1);
         for file in self.files() {
             let mut loading = Vec::new();
             for page in pages.iter().filter(|page| page.file == file.number && page.page < file.pages()) {
@@ -46,6 +51,9 @@ impl Store {
                     && let Some(one) = self.pool.begin_load(&file.pool_file, page.page)?
                 {
                     loading.push(one);
+                }
+                if loading.len() == batch_max {
+                    self.load_batch(file, std::mem::take(&mut loading));
                 }
             }
             self.load_batch(file, loading);

@@ -4,6 +4,7 @@ use crate::world::World;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
+use thawdb_storage::page_reads::page_reads;
 use thawdb_storage::{Database, KeyRange, ReadView, Row, RowBlock, Scan, ScanDirection, StorageError, TreeId};
 
 pub const ROWS: u64 = 20_000;
@@ -183,4 +184,25 @@ fn parts_begun_before_a_change_show_what_their_view_sees() {
     assert!(inserted > 100, "{inserted}");
     assert_eq!(count(&world.database.read_view(None), tree), ROWS + inserted);
     assert!(world.database.check().unwrap().is_empty());
+}
+
+#[test]
+fn many_places_are_brought_into_the_pool_in_few_batches() {
+    let mut world = World::new("prefetch_below");
+    let tree = filled(&world);
+    world.reopen();
+    let keys: Vec<[u8; 8]> = (0..ROWS).step_by(ROWS as usize / 100).map(|n| (n * 2).to_be_bytes()).collect();
+    let before = page_reads();
+    world.database.prefetch_below(tree, &keys, 2).unwrap();
+    let reads = page_reads().since(&before);
+    assert!(reads.ahead > 100 && reads.physical < 5, "{reads:?}");
+    let before = page_reads();
+    for key in &keys[1..] {
+        let range = KeyRange { start: Bound::Unbounded, end: Bound::Excluded(key.to_vec()) };
+        let mut scan = world.database.read_view(None).scan(tree, range, ScanDirection::Backward).unwrap();
+        let last = scan.next_block().unwrap().unwrap();
+        assert_eq!(u64::from_be_bytes(last.key(0).try_into().unwrap()), u64::from_be_bytes(*key) - 2);
+    }
+    let reads = page_reads().since(&before);
+    assert_eq!(reads.physical, 0, "{reads:?}");
 }

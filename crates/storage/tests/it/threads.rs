@@ -138,3 +138,29 @@ fn whatever_the_schedule_a_read_that_waits_for_writers_sees_no_transaction_half_
         assert_eq!(thawdb_observe::explore::run(seed, bodies), Ok(()), "seed {seed}");
     }
 }
+
+#[test]
+fn a_check_sees_nothing_half_tidied() {
+    const ROWS: u64 = 8_000;
+    let world = World::new("check_beside_cleaner");
+    let tree = world.tree();
+    let fill = |value: u8| {
+        let mut txn = world.database.begin();
+        (0..ROWS).for_each(|n| txn.insert(tree, &n.to_be_bytes(), Row::inline(&[value; 400])).unwrap());
+        txn.commit().unwrap();
+    };
+    fill(1);
+    for round in 2..6 {
+        let mut txn = world.database.begin();
+        (0..ROWS).for_each(|n| assert!(txn.delete(tree, &n.to_be_bytes()).unwrap()));
+        txn.commit().unwrap();
+        std::thread::scope(|scope| {
+            let tidying = scope.spawn(|| world.database.clean().unwrap());
+            while !tidying.is_finished() {
+                assert_eq!(world.database.check_tree(tree).unwrap(), Vec::new());
+                assert_eq!(world.database.check_allocation().unwrap(), Vec::new());
+            }
+        });
+        fill(round);
+    }
+}
