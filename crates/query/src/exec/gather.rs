@@ -13,8 +13,9 @@
 //! Invariants: 1. all workers read by one view, the statement's: they see the transaction's own changes and no later ones.
 //! 2. Rows are those of `input` run alone; their order is too, under `Parts`. 3. Workers run only while a call of this
 //! operator does, so the session may lend them all it has (`parallel_host`). 4. Nothing is divided where rows are locked as
-//! they are read (by any scan a worker would run), where a right side does not fit into its share of the memory, where workers are not to be had, or where the memory is too little to be shared: then `input` runs on the
-//! session's thread.
+//! they are read (by any scan a worker would run), where a right side does not fit into its share of the memory, where
+//! workers would read several tables and somebody asks what was read of each, where workers are not to be had, or where the
+//! memory is too little to be shared: then `input` runs on the session's thread.
 //!
 //! Memory: each worker may hold its share of half the statement's grant; rows between threads are bounded by the exchange,
 //! rows of a round by its growth, which ends at an eighth of the grant. Failure: the first one's error; the others end at
@@ -139,6 +140,10 @@ impl<'p> Gather<'p> {
         let Some(budget) = cx.host.worker_budget().filter(|budget| wanted >= 2 && budget.most() >= 2) else { return Ok(None) };
         let mut scans = Vec::new();
         scans_of_workers(self.input, true, &mut scans);
+        // Who wants to know what was read of each table is told by one thread: workers know their sum alone.
+        if scans.len() > 1 && cx.state.reads.is_some() {
+            return Ok(None);
+        }
         for scan in scans {
             if matches!(scan.read_plan(cx)?, ReadPlan::Locks { .. }) {
                 return Ok(None);

@@ -49,16 +49,18 @@ pub fn measure(arguments: &BenchArguments, folder: &Path) -> Result<Figures, Fai
     std::fs::create_dir_all(&answers)?;
     let wanted = |name: &str| arguments.kind.as_deref().is_none_or(|kinds| kinds.split(',').any(|kind| kind == name));
     for threads in THREADS {
-        let (mut ours, mut theirs) = (0.0, 0.0);
+        let (mut ours, mut theirs) = (Taken::default(), Taken::default());
         for (name, text) in QUERIES.into_iter().filter(|(name, _)| wanted(name)) {
             let taken = one(arguments, (&mut session, rival.as_ref()), (name, text, threads), &answers, &mut figures)?;
-            ours += taken.0;
-            theirs += taken.1;
+            ours.add(&taken.0);
+            theirs.add(&taken.1);
         }
-        figures.add(AREA, format!("total, {threads} threads"), ours, "s");
+        figures.note(AREA, format!("total, {threads} threads"), ours.seconds, "s", format!("processor {:.2} s", ours.cpu_seconds));
         if rival.is_some() {
-            figures.add(AREA, format!("total, {threads} threads, PostgreSQL"), theirs, "s");
-            figures.add(AREA, format!("PostgreSQL's total / ours, {threads} threads"), theirs / ours, "x");
+            // Of its processes the first alone tells what it took.
+            let cpu = if threads == 1 { format!("processor {:.2} s", theirs.cpu_seconds) } else { String::new() };
+            figures.note(AREA, format!("total, {threads} threads, PostgreSQL"), theirs.seconds, "s", cpu);
+            figures.add(AREA, format!("PostgreSQL's total / ours, {threads} threads"), theirs.seconds / ours.seconds, "x");
         }
     }
     figures.note(AREA, "peak memory", peak_memory_bytes() as f64, "bytes", format!("memory setting {}", arguments.memory));
@@ -68,6 +70,26 @@ pub fn measure(arguments: &BenchArguments, folder: &Path) -> Result<Figures, Fai
         std::fs::remove_dir_all(&files)?;
     }
     Ok(figures)
+}
+
+/// What a query took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    seconds: f64,
+    cpu_seconds: f64,
+}
+
+impl Taken {
+    fn add(&mut self, other: &Self) {
+        self.seconds += other.seconds;
+        self.cpu_seconds += other.cpu_seconds;
+    }
+
+    /// The medians of several runs.
+    fn median(runs: &[Self]) -> Self {
+        let of = |value: fn(&Self) -> f64| median(runs.iter().map(value).collect());
+        Self { seconds: of(|run| run.seconds), cpu_seconds: of(|run| run.cpu_seconds) }
+    }
 }
 
 /// An instance with the tables, from an earlier run if that was kept.
@@ -99,14 +121,14 @@ fn rival(folder: &Path, files: &Path, figures: &mut Figures) -> Result<postgres:
     Ok(cluster)
 }
 
-/// One query with so many threads: our seconds, and the rival's.
+/// One query with so many threads: what it took us, and the rival.
 fn one(
     arguments: &BenchArguments,
     (session, rival): (&mut Session, Option<&postgres::Cluster>),
     (name, text, threads): (&str, &str, usize),
     answers: &Path,
     figures: &mut Figures,
-) -> Result<(f64, f64), Failure> {
+) -> Result<(Taken, Taken), Failure> {
     let own = format!("{text} OPTION (MAXDOP {threads})");
     let setting = format!("SET max_parallel_workers_per_gather = {}", threads - 1);
     let their_text = postgres_text(text);
@@ -116,29 +138,26 @@ fn one(
         let theirs = Answer::parse(&cluster.timed(&setting, &their_text)?.answer);
         answer.agrees(&theirs).map_err(|why| Failure(format!("{name}, {threads} threads: {why}")))?;
     }
-    let (mut ours, mut cpu, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
         let (watch, before) = (Stopwatch::start(), cpu_seconds());
         session.execute(&own)?;
-        ours.push(watch.seconds());
-        cpu.push(cpu_seconds() - before);
+        ours.push(Taken { seconds: watch.seconds(), cpu_seconds: cpu_seconds() - before });
         if let Some(cluster) = rival {
-            theirs.push(cluster.timed(&setting, &their_text)?.seconds);
+            let timed = cluster.timed(&setting, &their_text)?;
+            theirs.push(Taken { seconds: timed.seconds, cpu_seconds: timed.cpu_seconds });
         }
     }
-    let (ours, cpu) = (median(ours), median(cpu));
-    figures.note(AREA, format!("{name}, {threads} threads"), ours, "s", format!("processor {cpu:.3} s"));
+    let ours = Taken::median(&ours);
+    let shown = format!("{name}, {threads} threads: {:.3} s, processor {:.3} s", ours.seconds, ours.cpu_seconds);
+    figures.note(AREA, format!("{name}, {threads} threads"), ours.seconds, "s", format!("processor {:.3} s", ours.cpu_seconds));
     if theirs.is_empty() {
-        println!("{name}, {threads} threads: {ours:.3} s, processor {cpu:.3} s, {} rows", answer.row_count());
-        return Ok((ours, 0.0));
+        println!("{shown}, {} rows", answer.row_count());
+        return Ok((ours, Taken::default()));
     }
-    let theirs = median(theirs);
-    figures.add(AREA, format!("{name}, {threads} threads, PostgreSQL"), theirs, "s");
-    println!(
-        "{name}, {threads} threads: {ours:.3} s, processor {cpu:.3} s; PostgreSQL {theirs:.3} s; {:.2} x; {} rows",
-        theirs / ours,
-        answer.row_count()
-    );
+    let theirs = Taken::median(&theirs);
+    figures.add(AREA, format!("{name}, {threads} threads, PostgreSQL"), theirs.seconds, "s");
+    println!("{shown}; PostgreSQL {:.3} s; {:.2} x; {} rows", theirs.seconds, theirs.seconds / ours.seconds, answer.row_count());
     Ok((ours, theirs))
 }
 
