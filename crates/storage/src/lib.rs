@@ -26,6 +26,7 @@ pub mod mini;
 pub mod page;
 pub mod page_reads;
 pub mod pool;
+mod private_row;
 mod read_ahead;
 pub mod record;
 pub mod recovery;

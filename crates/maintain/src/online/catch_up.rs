@@ -5,15 +5,21 @@
 //! caller has the table to itself is applied by the caller's own transaction, which publishes the index.
 //!
 //! Deletions come first: a key value that moved from one row to another is no duplicate.
+//!
+//! Invariants: 1. a word is removed by a transaction whose log comes behind what the word did to the target. 2. What a word does
+//! needs no rollback: it stays, and so does the word, until a later one on the same entry replaces both.
 
-use super::{OnlineBuild, WORDS_MIN};
+use super::{OnlineBuild, WORDS_MAX, WORDS_MIN};
 use crate::index_build::BuildError;
 use std::ops::Bound;
-use thawdb_storage::{KeyRange, ReadView, Row, ScanDirection, StorageError, Txn};
+use thawdb_storage::{KeyRange, ReadView, ScanDirection, StorageError, Txn};
 use thawdb_types::key::range_end;
 
 /// Log that applying and removing a word takes, and what is reserved to undo it; for a key of some dozen bytes.
 const WORD_LOG_BYTES: u64 = 512;
+
+/// One part of so many of the pool's frames takes the leaves that words are about.
+const LEAVES_SHARE: usize = 16;
 
 type Word = (Vec<u8>, Vec<u8>);
 
@@ -80,27 +86,43 @@ impl OnlineBuild {
         Ok(words)
     }
 
+    /// Sets what the words say in the target, which nobody else reads: for good, since a word that is still there is applied again.
     fn apply(&self, txn: &mut Txn, words: &[Word]) -> Result<(), BuildError> {
         let target = self.job.index.tree;
-        for (entry, word) in words {
-            if word.first() == Some(&0) {
-                txn.delete(target, entry)?;
+        for some in words.chunks(self.words_at_once()) {
+            self.prefetch(some)?;
+            for (entry, _) in some.iter().filter(|(_, word)| word.first() == Some(&0)) {
+                txn.set_private(target, entry, None)?;
             }
         }
-        for (entry, word) in words {
-            let Some((1, row)) = word.split_first().map(|(kind, row)| (*kind, row)) else { continue };
-            if txn.update(target, entry, Row::inline(row))? {
-                continue;
-            }
-            txn.insert(target, entry, Row::inline(row))?;
-            if self.job.index.unique {
-                let own = self.own_part(entry)?;
-                let range = KeyRange { start: Bound::Included(own.to_vec()), end: Bound::Excluded(range_end(own)) };
-                if txn.any_live_in(target, &range, Some(entry))? {
-                    return Err(self.duplicate(entry)?);
+        for some in words.chunks(self.words_at_once()) {
+            self.prefetch(some)?;
+            for (entry, word) in some {
+                let Some((1, row)) = word.split_first().map(|(kind, row)| (*kind, row)) else { continue };
+                txn.set_private(target, entry, Some(row))?;
+                if self.job.index.unique {
+                    self.check_unique(txn, entry)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn check_unique(&self, txn: &mut Txn, entry: &[u8]) -> Result<(), BuildError> {
+        let own = self.own_part(entry)?;
+        let range = KeyRange { start: Bound::Included(own.to_vec()), end: Bound::Excluded(range_end(own)) };
+        if txn.any_live_in(self.job.index.tree, &range, Some(entry))? { Err(self.duplicate(entry)?) } else { Ok(()) }
+    }
+
+    /// Words whose leaves the pool can be asked to have at once.
+    fn words_at_once(&self) -> usize {
+        (self.database.store().pool().frame_count() / LEAVES_SHARE).clamp(1, WORDS_MAX)
+    }
+
+    /// Entries come in the order of their keys and lie all over the target: their leaves are asked for at once.
+    fn prefetch(&self, words: &[Word]) -> Result<(), StorageError> {
+        // The leaf that has the greatest keys below what comes right behind an entry is the entry's.
+        let behind: Vec<Vec<u8>> = words.iter().map(|(entry, _)| [entry, &[0][..]].concat()).collect();
+        self.database.prefetch_below(self.job.index.tree, &behind, 1)
     }
 }

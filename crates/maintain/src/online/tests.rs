@@ -6,6 +6,7 @@ use crate::index_build::tests::{Place, index, rows, table};
 use std::collections::BTreeSet;
 use thawdb_catalog::{DatabaseCatalog, DatabaseId, IndexDef, TreeLayout};
 use thawdb_device::sim::{CrashPoint, SimOptions, Simulation};
+use thawdb_storage::page_reads::page_reads;
 use thawdb_storage::{DatabaseSpec, FileKind, FileSpec, KeyRange, Row, ScanDirection, Storage, StorageConfig, TreeSpec};
 use thawdb_types::Scalar;
 use thawdb_types::key::encode_key;
@@ -267,6 +268,25 @@ fn writers_between_chunks_have_the_last_word() {
     assert!(turn > 20, "{turn} chunks");
     machine.finish(&mut build).unwrap();
     machine.check(live);
+}
+
+#[test]
+fn words_have_their_leaves_brought_in_together() {
+    let mut machine = Machine::new(8, 3_000, index(2, &[(1, true)], &[2], false), (8 * MIB, MIB));
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    while build.step(0).unwrap() == Step::More {}
+    drop(build);
+    let gone: Vec<Vec<Scalar>> = rows(3_000).into_iter().step_by(30).collect();
+    machine.write(&gone, &[], true).unwrap();
+    machine.database().checkpoint().unwrap();
+    machine.restart();
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    assert_eq!(build.step(0).unwrap(), Step::Ready);
+    let before = page_reads();
+    machine.finish(&mut build).unwrap();
+    let reads = page_reads().since(&before);
+    assert!(reads.ahead >= 10 && reads.physical < 10, "{reads:?}");
+    machine.check(2_900);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod faults;
 mod large;
 mod look;
 mod model;
+mod private_rows;
 mod read_ahead;
 mod rollback;
 mod shrink;
