@@ -277,6 +277,8 @@ pub enum Bench {
     Recovery,
     /// Loops, procedures of point statements, point queries as text; beside PL/pgSQL if asked
     Language,
+    /// The 22 queries of TPC-H, with one thread and with two; beside PostgreSQL if asked
+    Tpch,
 }
 
 /// The benchmarks' options.
@@ -300,7 +302,7 @@ pub struct BenchArguments {
     /// Seconds each measurement of `oltp` runs
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
-    /// `load`, `index`, `analytic`, `oltp`: the same rows on a PostgreSQL of its own, and the ratio
+    /// `load`, `index`, `analytic`, `oltp`, `language`, `tpch`: the same rows on a PostgreSQL of its own, and the ratio
     #[arg(long)]
     pub postgres: bool,
     /// `oltp`: the same rows in SQLite, and the ratio; needs a C compiler and SQLite's headers
@@ -312,7 +314,10 @@ pub struct BenchArguments {
     /// `oltp`: rounds of each measurement, ours and the rival's in turn
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// `oltp`: only this kind of work: select, insert, update or tpcb
+    /// `tpch`: scale factor; 1 is a gigabyte
+    #[arg(long, default_value_t = 1.0)]
+    pub factor: f64,
+    /// `oltp`: only this kind of work: select, insert, update or tpcb; `tpch`: only these queries: q01,q17
     #[arg(long)]
     pub kind: Option<String>,
     /// `recovery`: log to be redone at the least; what the open transaction has logged unless given

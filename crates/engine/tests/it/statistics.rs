@@ -175,6 +175,17 @@ fn what_a_statement_does_not_use_stays_as_it_is() {
     assert_eq!(rows(&mut a, MADE), ["of_a | 2000", "of_b | 2000"]);
 }
 
+/// What is assigned says nothing of how many rows there are: a look-up by key that assigns a column wants none of it, and is not
+/// planned anew when the column has changed.
+#[test]
+fn an_assignment_asks_for_none() {
+    let (engine, _) = fresh_engine("statistics-assigned");
+    let mut a = engine.internal_session();
+    shop(&mut a, 1000);
+    is_done(&mut a, "DECLARE @a int SELECT @a = a FROM t WHERE id = 3 UPDATE t SET a = a + 1, @a = a WHERE id = @a");
+    assert_eq!(rows(&mut a, MADE), Vec::<String>::new());
+}
+
 /// While redo goes on a statement looks at no rows for its plan's sake, and the plan is made again when it is done.
 #[test]
 fn none_are_made_while_a_crash_is_redone() {

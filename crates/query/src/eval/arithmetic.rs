@@ -150,7 +150,12 @@ pub(super) fn bit_not(value: &Scalar) -> Scalar {
 }
 
 fn by_types(op: ArithmeticOp, left: (&Scalar, &SqlType), right: (&Scalar, &SqlType), result: &SqlType) -> Result<Scalar, SqlError> {
-    let operator = match op {
+    arithmetic(operator(op), left, right, result)
+}
+
+/// What `types` calls an operator.
+pub(super) fn operator(op: ArithmeticOp) -> Operator {
+    match op {
         ArithmeticOp::Add => Operator::Add,
         ArithmeticOp::Subtract => Operator::Subtract,
         ArithmeticOp::Multiply => Operator::Multiply,
@@ -159,6 +164,5 @@ fn by_types(op: ArithmeticOp, left: (&Scalar, &SqlType), right: (&Scalar, &SqlTy
         ArithmeticOp::BitAnd => Operator::BitAnd,
         ArithmeticOp::BitOr => Operator::BitOr,
         ArithmeticOp::BitXor => Operator::BitXor,
-    };
-    arithmetic(operator, left, right, result)
+    }
 }

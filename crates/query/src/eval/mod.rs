@@ -14,6 +14,7 @@ mod arithmetic;
 mod case;
 mod compare;
 mod convert;
+mod decimal;
 mod mask;
 mod rows;
 mod subquery;

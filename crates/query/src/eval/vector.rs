@@ -2,7 +2,7 @@
 
 use crate::eval::mask::mask;
 use crate::eval::rows::{RowRef, eval_row};
-use crate::eval::{arithmetic, case, convert};
+use crate::eval::{arithmetic, case, convert, decimal};
 use crate::exec::cx::Cx;
 use crate::exec::is_row_independent;
 use crate::expr::{Expr, ExprKind};
@@ -58,6 +58,10 @@ pub(super) fn eval<'p>(expr: &'p Expr, batch: &Batch, cx: &mut Cx<'p, '_>) -> Re
         ExprKind::Arithmetic { op, left, right } if arithmetic::has_kernel(&left.sql_type, &right.sql_type, &expr.sql_type) => {
             let (a, b) = (eval(left, batch, cx)?, eval(right, batch, cx)?);
             arithmetic::vector(*op, a, b, &expr.sql_type, batch.rows).map(Datum::Array)
+        }
+        ExprKind::Arithmetic { op, left, right } if decimal::has_kernel(*op, &left.sql_type, &right.sql_type, &expr.sql_type) => {
+            let (a, b) = (eval(left, batch, cx)?, eval(right, batch, cx)?);
+            decimal::vector(*op, (a, &left.sql_type), (b, &right.sql_type), &expr.sql_type, batch.rows).map(Datum::Array)
         }
         ExprKind::Convert { operand, .. } if convert::has_kernel(&operand.sql_type, &expr.sql_type) => {
             let value = eval(operand, batch, cx)?.into_array(&operand.sql_type, batch.rows);

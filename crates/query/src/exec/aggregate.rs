@@ -25,7 +25,7 @@ use crate::exec::key_table::{self, IntTable, KeyTable, hash_bytes};
 use crate::exec::keys::{KeyColumns, encode_value, for_each_integer, is_integer_like};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::{Aggregate, Expr};
-use crate::phys::Node;
+use crate::phys::{GatherOrder, Node, NodeKind};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt8Type;
 use arrow_array::{Array, ArrayRef, UInt32Array};
@@ -250,6 +250,8 @@ pub(super) struct Aggregation<'p> {
     /// Types of the columns that each aggregate takes in.
     argument_types: Vec<Vec<SqlType>>,
     streamed: bool,
+    /// Its rows come from several threads, and are taken while those run.
+    of_threads: bool,
     groups: Groups,
     states: Vec<Box<dyn Accumulator>>,
     ids: Vec<u32>,
@@ -274,6 +276,7 @@ impl<'p> Aggregation<'p> {
             aggregates,
             argument_types,
             streamed: false,
+            of_threads: matches!(input.kind, NodeKind::Gather { order: GatherOrder::Any, .. }),
             states: Vec::new(),
             ids: Vec::new(),
             ready: VecDeque::new(),
@@ -474,14 +477,14 @@ impl<'p> Operator<'p> for Aggregation<'p> {
                 }
                 continue;
             }
-            if self.phase == Phase::Final {
+            if self.of_threads {
                 // Out of its place meanwhile, for the rows come while it runs.
                 let mut input = std::mem::replace(&mut self.input, Box::new(crate::exec::values::Values::one_row()));
                 let taken = input.for_each(cx, &mut |batch, cx| self.take_batch(&batch, cx));
                 self.input = input;
                 taken?;
             }
-            let next = if self.phase == Phase::Final { None } else { self.input.next(cx)? };
+            let next = if self.of_threads { None } else { self.input.next(cx)? };
             match next {
                 Some(batch) => self.take_batch(&batch, cx)?,
                 None => {

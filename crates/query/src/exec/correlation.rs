@@ -121,7 +121,8 @@ fn visit_ranges<'e>(ranges: &'e [SeekRange], visit: &mut dyn FnMut(&'e Expr)) {
     }
 }
 
-fn visit_exprs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Expr)) {
+/// Calls `visit` for each expression of a node, those of its inputs not among them.
+pub(crate) fn visit_exprs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Expr)) {
     match &node.kind {
         NodeKind::OneRow | NodeKind::Concatenate { .. } | NodeKind::Distinct { .. } | NodeKind::Gather { .. } => {}
         NodeKind::SetDifference { .. } | NodeKind::SingleRow { .. } => {}
@@ -193,7 +194,7 @@ fn visit_window_function<'e>(function: &'e WindowFunction, visit: &mut dyn FnMut
 }
 
 /// Calls `visit` for each input, telling whether the input runs under one more outer row.
-fn visit_inputs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Node, bool)) {
+pub(crate) fn visit_inputs<'e>(node: &'e Node, visit: &mut dyn FnMut(&'e Node, bool)) {
     match &node.kind {
         NodeKind::OneRow | NodeKind::Values { .. } | NodeKind::TableScan { .. } | NodeKind::SourceScan { .. } => {}
         NodeKind::WorkTableScan { .. } => {}

@@ -8,6 +8,7 @@
 
 use crate::context::StatementHost;
 
+use crate::exec::hash_join::Built;
 use crate::exec::parts::WorkerScan;
 use crate::exec::{Operator, correlation};
 use crate::phys::Node;
@@ -64,6 +65,8 @@ pub struct CxState<'p> {
     pub spilled_bytes: u64,
     /// What the scan reads in place of what its plan says, where several threads divide it.
     pub(super) worker_scan: Option<WorkerScan>,
+    /// Right sides of hash joins that were read beforehand, by the join's identity: threads share them.
+    pub(super) built: Vec<(usize, Arc<Built>)>,
     /// Threads that have done parts of the work.
     pub workers: usize,
 }
@@ -77,6 +80,11 @@ impl CxState<'_> {
     /// Operators of other threads have held so many bytes beside those of this one.
     pub(super) fn note_peak_beside(&mut self, bytes: usize) {
         self.memory_bytes_peak = self.memory_bytes_peak.max(self.memory_bytes + bytes);
+    }
+
+    /// The right side of a join, if it was read beforehand.
+    pub(super) fn built(&self, identity: usize) -> Option<Arc<Built>> {
+        self.built.iter().find(|(of, _)| *of == identity).map(|(_, built)| built.clone())
     }
 
     /// Rows of the round before of recursion `number`.

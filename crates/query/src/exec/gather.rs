@@ -7,11 +7,15 @@
 //! GatherOrder::Any     one round, in which a worker's scan goes from part to part as it takes them (`parts`)
 //! GatherOrder::Parts   parts by rounds, each run for itself; their rows are handed on in the order of the parts
 //! ```
+//! Where hash joins stand between the scan and the top, their right sides are read first, by this thread, and shared; what
+//! an Apply runs for each row, each worker runs for its own.
+//!
 //! Invariants: 1. all workers read by one view, the statement's: they see the transaction's own changes and no later ones.
 //! 2. Rows are those of `input` run alone; their order is too, under `Parts`. 3. Workers run only while a call of this
 //! operator does, so the session may lend them all it has (`parallel_host`). 4. Nothing is divided where rows are locked as
-//! they are read, where workers are not to be had, or where the memory is too little to be shared: then `input` runs on the
-//! session's thread.
+//! they are read (by any scan a worker would run), where a right side does not fit into its share of the memory, where
+//! workers would read several tables and somebody asks what was read of each, where workers are not to be had, or where the
+//! memory is too little to be shared: then `input` runs on the session's thread.
 //!
 //! Memory: each worker may hold its share of half the statement's grant; rows between threads are bounded by the exchange,
 //! rows of a round by its growth, which ends at an eighth of the grant. Failure: the first one's error; the others end at
@@ -20,14 +24,17 @@
 
 use crate::context::StatementHost;
 use crate::exec::batch::Rows;
+use crate::exec::correlation::visit_inputs;
 use crate::exec::cx::CxState;
 use crate::exec::exchange::{Exchange, Sender, WorkReport};
+use crate::exec::hash_join::{Built, identity};
 use crate::exec::layouts::layout_of;
 use crate::exec::parallel_host::ParallelHost;
 use crate::exec::parts::{PartSource, PartSupply, WorkerScan, cut, divide};
 use crate::exec::seek::{Span, spans};
 use crate::exec::table_scan::ScanSpec;
 use crate::exec::{Batch, BoxOperator, Cx, Operator, TakeBatch, build, scan_spec};
+use crate::expr::Expr;
 use crate::locking::ReadPlan;
 use crate::phys::{GatherOrder, Node, NodeKind};
 use crate::workers::{WorkerBudget, Workers};
@@ -67,6 +74,8 @@ pub(super) struct Gather<'p> {
     order: GatherOrder,
     degree_max: usize,
     way: Way<'p>,
+    /// Memory of right sides that are shared.
+    held: usize,
 }
 
 enum Way<'p> {
@@ -90,7 +99,11 @@ struct Division {
     round: usize,
     ready: VecDeque<Batch>,
     held: usize,
+    built: SharedSides,
 }
+
+/// Right sides of hash joins, by the joins' identities.
+type SharedSides = Vec<(usize, Arc<Built>)>;
 
 /// The parts of a tree, and what their scans share.
 type Parted = (Vec<Span>, Option<Arc<ScanGroup>>);
@@ -104,12 +117,15 @@ struct Work<'s, 'p> {
     session: &'s dyn StatementHost,
     exchange: &'s Exchange,
     memory_bytes: usize,
+    built: &'s SharedSides,
+    /// The scan that is divided.
+    scan: usize,
 }
 
 impl<'p> Gather<'p> {
     pub(super) fn new(input: &'p Node, order: GatherOrder, degree_max: u16) -> Self {
         let scan = scan_spec(scan_below(input)).expect("what is gathered reads one table");
-        Self { input, scan, order, degree_max: usize::from(degree_max), way: Way::Closed }
+        Self { input, scan, order, degree_max: usize::from(degree_max), way: Way::Closed, held: 0 }
     }
 
     /// Whether each part's rows are so few that all parts can be run in one round.
@@ -117,16 +133,48 @@ impl<'p> Gather<'p> {
         self.order == GatherOrder::Any || matches!(self.input.kind, NodeKind::TopN { .. })
     }
 
-    /// The work divided; `None` where it is to be done by one thread.
-    fn division(&self, cx: &mut Cx<'p, '_>) -> Result<Option<Division>, SqlError> {
+    /// How many workers the statement may ask for; `None` where the work is not to be divided.
+    fn wanted(&self, cx: &mut Cx<'p, '_>) -> Result<Option<(usize, Arc<WorkerBudget>)>, SqlError> {
         let memory_bytes = cx.host.memory_grant_bytes();
         let wanted = self.degree_max.min(memory_bytes / 2 / WORKER_MEMORY_BYTES_MIN);
-        let Some(budget) = cx.host.worker_budget().filter(|_| wanted >= 2) else { return Ok(None) };
-        let database = self.scan.table.database;
-        let plan = self.scan.read_plan(cx)?;
-        if matches!(plan, ReadPlan::Locks { .. }) {
+        let Some(budget) = cx.host.worker_budget().filter(|budget| wanted >= 2 && budget.most() >= 2) else { return Ok(None) };
+        let mut scans = Vec::new();
+        scans_of_workers(self.input, true, &mut scans);
+        // Who wants to know what was read of each table is told by one thread: workers know their sum alone.
+        if scans.len() > 1 && cx.state.reads.is_some() {
             return Ok(None);
         }
+        for scan in scans {
+            if matches!(scan.read_plan(cx)?, ReadPlan::Locks { .. }) {
+                return Ok(None);
+            }
+        }
+        Ok(Some((wanted, budget)))
+    }
+
+    /// The right sides of the hash joins that the workers' rows go through; `None` if one is too large to be shared.
+    fn right_sides(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<SharedSides>, SqlError> {
+        let mut joins = Vec::new();
+        hash_joins_below(self.input, &mut joins);
+        let mut built = SharedSides::new();
+        for (right, keys) in joins {
+            match Built::of(right, keys, &mut self.held, cx)? {
+                Some(side) => built.push((identity(keys), side)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(built))
+    }
+
+    /// The work divided; `None` where it is to be done by one thread.
+    fn division(
+        &self,
+        (wanted, budget): (usize, Arc<WorkerBudget>),
+        built: SharedSides,
+        cx: &mut Cx<'p, '_>,
+    ) -> Result<Option<Division>, SqlError> {
+        let database = self.scan.table.database;
+        let plan = self.scan.read_plan(cx)?;
         let Some(workers) = budget.take(wanted) else { return Ok(None) };
         let view = cx.host.read_view(database)?;
         let view = if plan == ReadPlan::Uncommitted { view.uncommitted() } else { view };
@@ -134,7 +182,7 @@ impl<'p> Gather<'p> {
         let degree = workers.count();
         let round = if self.is_one_round() { parts.len() } else { degree };
         let workers = Some(workers);
-        let division = Division { budget, workers, degree, view, parts, group, next: 0, round, ready: VecDeque::new(), held: 0 };
+        let division = Division { budget, workers, degree, view, parts, group, next: 0, round, ready: VecDeque::new(), held: 0, built };
         Ok((division.parts.len() >= 2).then_some(division))
     }
 
@@ -193,6 +241,8 @@ impl<'p> Gather<'p> {
             session,
             exchange: &exchange,
             memory_bytes,
+            built: &division.built,
+            scan: self.scan.identity(),
         };
         let outcome = thread::scope(|scope| {
             let closing = exchange.closing();
@@ -281,14 +331,15 @@ impl<'p> Work<'_, 'p> {
 
     fn send_all(&self, sender: &Sender<'_>, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         let mut operator = build(self.input);
+        cx.state.built.clone_from(self.built);
         if self.order == GatherOrder::Any {
             let source = PartSource::Supply(self.supply.clone());
-            cx.state.worker_scan = Some(WorkerScan { view: self.view.clone(), source });
+            cx.state.worker_scan = Some(WorkerScan { view: self.view.clone(), source, scan: self.scan });
             return send_rows(&mut operator, 0, sender, cx);
         }
         while let Some(part) = self.supply.take() {
             let number = part.number;
-            cx.state.worker_scan = Some(WorkerScan { view: self.view.clone(), source: PartSource::One(part) });
+            cx.state.worker_scan = Some(WorkerScan { view: self.view.clone(), source: PartSource::One(part), scan: self.scan });
             send_rows(&mut operator, number, sender, cx)?;
         }
         Ok(())
@@ -312,8 +363,46 @@ pub(crate) fn scan_below(node: &Node) -> &Node {
         | NodeKind::Project { input, .. }
         | NodeKind::PartialAggregate { input, .. }
         | NodeKind::StreamAggregate { input, .. }
-        | NodeKind::TopN { input, .. } => scan_below(input),
+        | NodeKind::TopN { input, .. }
+        | NodeKind::HashJoin { left: input, .. }
+        | NodeKind::NestedLoopJoin { left: input, .. }
+        | NodeKind::Apply { left: input, .. } => scan_below(input),
         _ => node,
+    }
+}
+
+/// The right side and the keys of a hash join.
+type RightSide<'p> = (&'p Node, &'p [(Expr, Expr)]);
+
+/// The hash joins between `node` and the scan that it stands on.
+fn hash_joins_below<'p>(node: &'p Node, found: &mut Vec<RightSide<'p>>) {
+    match &node.kind {
+        NodeKind::HashJoin { left, right, keys, .. } => {
+            found.push((right, keys));
+            hash_joins_below(left, found);
+        }
+        NodeKind::Filter { input, .. }
+        | NodeKind::Project { input, .. }
+        | NodeKind::PartialAggregate { input, .. }
+        | NodeKind::StreamAggregate { input, .. }
+        | NodeKind::TopN { input, .. }
+        | NodeKind::NestedLoopJoin { left: input, .. }
+        | NodeKind::Apply { left: input, .. } => hash_joins_below(input, found),
+        _ => {}
+    }
+}
+
+/// The scans that a worker runs: all but those of the right sides that are shared, which are of hash joins on the way from
+/// the scan that is divided to the top.
+fn scans_of_workers<'p>(node: &'p Node, is_on_the_way: bool, found: &mut Vec<ScanSpec<'p>>) {
+    found.extend(scan_spec(node));
+    match &node.kind {
+        NodeKind::HashJoin { left, .. } if is_on_the_way => scans_of_workers(left, true, found),
+        NodeKind::Apply { left, right, .. } | NodeKind::NestedLoopJoin { left, right, .. } if is_on_the_way => {
+            scans_of_workers(left, true, found);
+            scans_of_workers(right, false, found);
+        }
+        _ => visit_inputs(node, &mut |input, _| scans_of_workers(input, is_on_the_way, found)),
     }
 }
 
@@ -321,7 +410,15 @@ impl<'p> Operator<'p> for Gather<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         // What an earlier opening held is given back first.
         self.way = Way::Closed;
-        self.way = match self.division(cx)? {
+        cx.hold(&mut self.held, 0);
+        let wanted = self.wanted(cx)?;
+        let built = if wanted.is_some() { self.right_sides(cx)? } else { None };
+        let shared = built.clone().unwrap_or_default();
+        let division = match (wanted, built) {
+            (Some(wanted), Some(built)) => self.division(wanted, built, cx)?,
+            _ => None,
+        };
+        self.way = match division {
             Some(division) => {
                 if let Some(account) = &mut cx.state.reads {
                     account.count_scans(division.degree as u64);
@@ -329,8 +426,12 @@ impl<'p> Operator<'p> for Gather<'p> {
                 Way::Together(division)
             }
             None => {
+                // What was read to be shared is of use to one as well.
                 let mut alone = build(self.input);
-                alone.open(cx)?;
+                cx.state.built.extend(shared.iter().cloned());
+                let opened = alone.open(cx);
+                cx.state.built.retain(|(of, _)| !shared.iter().any(|(own, _)| own == of));
+                opened?;
                 Way::Alone(alone)
             }
         };
@@ -354,6 +455,7 @@ impl<'p> Operator<'p> for Gather<'p> {
         let next = division.ready.pop_front();
         if next.is_none() {
             cx.hold(&mut division.held, 0);
+            cx.hold(&mut self.held, 0);
         } else {
             self.way = Way::Together(division);
         }
@@ -363,7 +465,10 @@ impl<'p> Operator<'p> for Gather<'p> {
     fn for_each(&mut self, cx: &mut Cx<'p, '_>, take: &mut TakeBatch<'_, 'p>) -> Result<(), SqlError> {
         if self.order == GatherOrder::Any && matches!(self.way, Way::Together(_)) {
             let Way::Together(mut division) = std::mem::replace(&mut self.way, Way::Closed) else { unreachable!("seen before") };
-            return self.round(&mut division, cx, &mut |_, batch, cx| take(batch, cx));
+            self.round(&mut division, cx, &mut |_, batch, cx| take(batch, cx))?;
+            drop(division);
+            cx.hold(&mut self.held, 0);
+            return Ok(());
         }
         while let Some(batch) = self.next(cx)? {
             take(batch, cx)?;

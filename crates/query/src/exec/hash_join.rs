@@ -4,6 +4,9 @@
 //! right: batch kept whole        first[key number] ─► row ─► next[row] ─► ... ─► END     rows of one key, rising
 //! left:  key ─► number ─► chain = candidates ─► Pairs (residual, outer, semi, anti)
 //! ```
+//! Several threads share one right side: who divides the work reads it first ([`Built::of`]), and each thread's join finds it
+//! in the execution's state in place of reading its own.
+//!
 //! NULL keys match nothing. Left order is kept as long as nothing is set aside.
 //!
 //! When the right side fills its share of the memory, both sides are set aside by the hash of their keys. Then as many
@@ -18,8 +21,9 @@ use crate::exec::keys::{KeyColumns, for_each_integer, is_integer_like};
 use crate::exec::pairs::{Candidates, PAIRS_AIM, Pairs};
 use crate::exec::{Batch, BoxOperator, Cx, Operator, build};
 use crate::expr::Expr;
-use crate::phys::{JoinKind, Node};
+use crate::phys::{JoinKind, Node, OutputColumn};
 use arrow_array::ArrayRef;
+use std::sync::Arc;
 use thawdb_types::{SqlError, SqlType};
 
 const END: u32 = u32::MAX;
@@ -34,12 +38,17 @@ pub(super) struct HashJoin<'p> {
     keys: &'p [(Expr, Expr)],
     types: Vec<SqlType>,
     pairs: Pairs<'p>,
-    kept: Batch,
-    table: JoinTable,
+    built: Arc<Built>,
     present: Option<Present>,
     ended: bool,
     held: usize,
     spilled: Option<SpilledJoin>,
+}
+
+/// The right side in memory.
+pub(super) struct Built {
+    kept: Batch,
+    table: JoinTable,
 }
 
 /// Both sides, set aside.
@@ -140,6 +149,62 @@ impl JoinTable {
     }
 }
 
+/// What tells a join of a plan from all others: where its keys are, which stay in place as long as the plan does.
+pub(super) fn identity(keys: &[(Expr, Expr)]) -> usize {
+    keys.as_ptr().addr()
+}
+
+impl Built {
+    fn new<'p>(batches: &[Batch], columns: &[OutputColumn], keys: &'p [(Expr, Expr)], cx: &mut Cx<'p, '_>) -> Result<Self, SqlError> {
+        let kept = match batches {
+            [] => Batch::empty(columns.iter().map(|c| &c.sql_type)),
+            some => Batch::concat(some),
+        };
+        let types: Vec<SqlType> = keys.iter().map(|(left, _)| left.sql_type).collect();
+        let mut table = JoinTable::new(&types);
+        let arrays = keys.iter().map(|(_, key)| eval_array(key, &kept, cx)).collect::<Result<Vec<_>, _>>()?;
+        table.fill(&KeyColumns { arrays: &arrays, types: &types }, kept.rows);
+        Ok(Self { kept, table })
+    }
+
+    /// The right side of a join, read to be shared; `None` if it takes more than a part of the memory, of which `held` is
+    /// accounted for then no more.
+    pub(super) fn of<'p>(
+        right: &'p Node,
+        keys: &'p [(Expr, Expr)],
+        held: &mut usize,
+        cx: &mut Cx<'p, '_>,
+    ) -> Result<Option<Arc<Self>>, SqlError> {
+        let before = *held;
+        let (mut batches, mut bytes, mut rows, mut fits) = (Vec::new(), 0, 0, true);
+        let mut operator = build(right);
+        operator.open(cx)?;
+        operator.for_each(cx, &mut |batch, cx| {
+            bytes += batch.memory_bytes();
+            rows += batch.rows;
+            // What is read in vain is read to the end, as the threads that read it are not told to stop.
+            fits = fits && cx.hold(held, before + bytes + rows * TABLE_BYTES_PER_ROW);
+            if fits {
+                batches.push(batch);
+            } else {
+                batches.clear();
+            }
+            Ok(())
+        })?;
+        if !fits {
+            cx.hold(held, before);
+            return Ok(None);
+        }
+        let built = Self::new(&batches, &right.columns, keys, cx)?;
+        cx.hold_or_fail(held, before + built.memory_bytes())?;
+        Ok(Some(Arc::new(built)))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes() + self.kept.memory_bytes()
+    }
+}
+
 impl<'p> HashJoin<'p> {
     pub(super) fn new(left: &'p Node, right: &'p Node, kind: JoinKind, keys: &'p [(Expr, Expr)], residual: Option<&'p Expr>) -> Self {
         let types: Vec<SqlType> = keys.iter().map(|(left, _)| left.sql_type).collect();
@@ -147,10 +212,9 @@ impl<'p> HashJoin<'p> {
             left: build(left),
             right: build(right),
             keys,
-            table: JoinTable::new(&types),
+            built: Arc::new(Built { kept: Batch::default(), table: JoinTable::new(&types) }),
             types,
             pairs: Pairs::new(kind, residual, &left.columns, &right.columns),
-            kept: Batch::default(),
             present: None,
             ended: false,
             held: 0,
@@ -162,34 +226,44 @@ impl<'p> HashJoin<'p> {
         self.keys.iter().map(|(l, r)| eval_array(if of_left { l } else { r }, batch, cx)).collect()
     }
 
-    /// Reads the right side: all of it into memory, or false with it set aside.
+    /// Reads the right side: all of it into memory, or else it is set aside.
     fn read_right(&mut self, cx: &mut Cx<'p, '_>) -> Result<Option<HashSpill>, SqlError> {
+        // Out of its place meanwhile, for its rows come while it runs.
+        let mut right = std::mem::replace(&mut self.right, Box::new(crate::exec::values::Values::one_row()));
         let (mut batches, mut bytes, mut rows) = (Vec::new(), 0, 0);
-        while let Some(batch) = self.right.next(cx)? {
+        let mut aside = None;
+        let read = right.for_each(cx, &mut |batch, cx| {
+            if let Some(aside) = &mut aside {
+                return self.set_aside(&batch, false, aside, cx);
+            }
             bytes += batch.memory_bytes();
             rows += batch.rows;
             batches.push(batch);
             if !cx.hold(&mut self.held, bytes + rows * TABLE_BYTES_PER_ROW) {
-                return self.set_right_aside(batches, cx).map(Some);
+                aside = Some(self.set_right_aside(std::mem::take(&mut batches), cx)?);
             }
+            Ok(())
+        });
+        self.right = right;
+        read?;
+        if aside.is_none() {
+            self.load(&batches, cx)?;
         }
-        self.load(&batches, cx)?;
-        Ok(None)
+        Ok(aside)
     }
 
     /// Makes the table of right rows.
     fn load(&mut self, batches: &[Batch], cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
-        self.kept = match batches {
-            [] => Batch::empty(self.pairs.right_columns().iter().map(|c| &c.sql_type)),
-            some => Batch::concat(some),
-        };
-        self.table = JoinTable::new(&self.types);
-        let arrays = self.key_arrays(&self.kept, false, cx)?;
-        self.table.fill(&KeyColumns { arrays: &arrays, types: &self.types }, self.kept.rows);
+        let built = Built::new(batches, self.pairs.right_columns(), self.keys, cx)?;
         let spill_bytes = if self.spilled.is_some() { 2 * HashSpill::memory_bytes(cx) } else { 0 };
-        cx.hold_or_fail(&mut self.held, self.table.memory_bytes() + self.kept.memory_bytes() + spill_bytes)?;
-        self.pairs.reset(self.kept.rows);
+        cx.hold_or_fail(&mut self.held, built.memory_bytes() + spill_bytes)?;
+        self.pairs.reset(built.kept.rows);
+        self.built = Arc::new(built);
         Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.built = Arc::new(Built { kept: Batch::default(), table: JoinTable::new(&self.types) });
     }
 
     fn set_right_aside(&mut self, batches: Vec<Batch>, cx: &mut Cx<'p, '_>) -> Result<HashSpill, SqlError> {
@@ -198,9 +272,6 @@ impl<'p> HashJoin<'p> {
             self.set_aside(&batch, false, &mut aside, cx)?;
         }
         cx.hold(&mut self.held, 2 * HashSpill::memory_bytes(cx));
-        while let Some(batch) = self.right.next(cx)? {
-            self.set_aside(&batch, false, &mut aside, cx)?;
-        }
         Ok(aside)
     }
 
@@ -239,8 +310,7 @@ impl<'p> HashJoin<'p> {
         if spilled.is_last {
             return Ok(false);
         }
-        self.kept = Batch::default();
-        self.table = JoinTable::new(&self.types);
+        self.built = Arc::new(Built { kept: Batch::default(), table: JoinTable::new(&self.types) });
         let spill_bytes = 2 * HashSpill::memory_bytes(cx);
         let (mut batches, mut bytes, mut rows) = (Vec::new(), spill_bytes, 0);
         loop {
@@ -271,7 +341,7 @@ impl<'p> HashJoin<'p> {
         };
         let Some(batch) = batch else { return Ok(false) };
         let arrays = self.key_arrays(&batch, true, cx)?;
-        let first = self.table.look_up(&KeyColumns { arrays: &arrays, types: &self.types }, batch.rows);
+        let first = self.built.table.look_up(&KeyColumns { arrays: &arrays, types: &self.types }, batch.rows);
         self.present = Some(Present { batch, first, from: 0 });
         Ok(true)
     }
@@ -285,7 +355,7 @@ impl<'p> HashJoin<'p> {
             while at != END {
                 found.left.push(to as u32);
                 found.right.push(at);
-                at = self.table.next[at as usize];
+                at = self.built.table.next[at as usize];
             }
             to += 1;
         }
@@ -296,12 +366,21 @@ impl<'p> HashJoin<'p> {
 impl<'p> Operator<'p> for HashJoin<'p> {
     fn open(&mut self, cx: &mut Cx<'p, '_>) -> Result<(), SqlError> {
         (self.present, self.ended, self.spilled) = (None, false, None);
-        (self.kept, self.table) = (Batch::default(), JoinTable::new(&self.types));
+        self.forget();
         cx.hold(&mut self.held, 0);
-        self.right.open(cx)?;
-        let aside = self.read_right(cx)?;
+        let aside = match cx.state.built(identity(self.keys)) {
+            Some(built) => {
+                self.pairs.reset(0);
+                self.built = built;
+                None
+            }
+            None => {
+                self.right.open(cx)?;
+                self.read_right(cx)?
+            }
+        };
         // Nothing on the right decides an inner or semi join before its left side runs.
-        if aside.is_none() && self.kept.rows == 0 && matches!(self.pairs.kind, JoinKind::Inner | JoinKind::LeftSemi) {
+        if aside.is_none() && self.built.kept.rows == 0 && matches!(self.pairs.kind, JoinKind::Inner | JoinKind::LeftSemi) {
             self.ended = true;
             return Ok(());
         }
@@ -319,7 +398,7 @@ impl<'p> Operator<'p> for HashJoin<'p> {
                 if self.next_left(cx)? {
                     continue;
                 }
-                let unmatched = self.pairs.unmatched_right(&self.kept);
+                let unmatched = self.pairs.unmatched_right(&self.built.kept);
                 if !self.load_next(cx)? {
                     self.ended = true;
                     cx.hold(&mut self.held, 0);
@@ -330,7 +409,7 @@ impl<'p> Operator<'p> for HashJoin<'p> {
                 continue;
             };
             let (found, to) = self.candidates(&present);
-            let joined = self.pairs.judge((&present.batch, present.from..to), &self.kept, found, cx)?;
+            let joined = self.pairs.judge((&present.batch, present.from..to), &self.built.kept, found, cx)?;
             present.from = to;
             if to < present.batch.rows {
                 self.present = Some(present);

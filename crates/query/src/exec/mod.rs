@@ -75,7 +75,7 @@ mod tests;
 pub(crate) use crate::eval::convert_scalar;
 pub use batch::{BATCH_ROWS, Rows};
 pub use bulk_insert::{BulkInsert, BulkTarget};
-pub(crate) use correlation::{is_row_independent, visit_operands};
+pub(crate) use correlation::{is_row_independent, visit_exprs, visit_inputs, visit_operands};
 use counted::Counted;
 pub use counted::{ReadAccount, TableReads};
 pub(crate) use gather::scan_below;

@@ -111,6 +111,9 @@ pub struct WorkerScan {
     /// The view that all threads of the statement share.
     pub(super) view: ReadView,
     pub(super) source: PartSource,
+    /// Which scan of the plan ([`ScanSpec::identity`](crate::exec::table_scan::ScanSpec::identity)); others read what their
+    /// plan says.
+    pub(super) scan: usize,
 }
 
 /// Which parts.

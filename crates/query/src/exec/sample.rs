@@ -38,6 +38,6 @@ pub(crate) fn run<'p>(
     }
     let source = PartSource::Sample { spans: VecDeque::from(spans), first_leaves: leaves.is_some() };
     let mut state = CxState::default();
-    state.worker_scan = Some(WorkerScan { view, source });
+    state.worker_scan = Some(WorkerScan { view, source, scan: std::ptr::from_ref(table).addr() });
     Ok((Execution { plan, root: build(plan), state, phase: Phase::New }, leaves))
 }

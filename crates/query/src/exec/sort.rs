@@ -35,15 +35,17 @@ impl<'p> Operator<'p> for Sort<'p> {
         cx.hold(&mut self.held, 0);
         self.input.open(cx)?;
         let mut external = None;
-        while let Some(batch) = self.input.next(cx)? {
-            self.buffer.push(batch, cx)?;
-            let bytes = self.buffer.memory_bytes();
-            if external.is_some() || !cx.hold(&mut self.held, bytes) || bytes > cx.host.memory_grant_bytes() / 2 {
-                cx.hold(&mut self.held, 0);
+        let Self { input, types, buffer, held, .. } = self;
+        input.for_each(cx, &mut |batch, cx| {
+            buffer.push(batch, cx)?;
+            let bytes = buffer.memory_bytes();
+            if external.is_some() || !cx.hold(held, bytes) || bytes > cx.host.memory_grant_bytes() / 2 {
+                cx.hold(held, 0);
                 let sort = external.get_or_insert_with(|| external_sort(true, cx));
-                self.buffer.spill(sort, &self.types).map_err(|e| failed(e, cx))?;
+                buffer.spill(sort, types).map_err(|e| failed(e, cx))?;
             }
-        }
+            Ok(())
+        })?;
         cx.host.check_cancelled()?;
         match external {
             None => self.buffer.sort(),

@@ -12,7 +12,8 @@
 //!
 //! Under an isolation level or hint that locks, rows come by `locked_rows` instead, and the view serves large values only.
 //!
-//! One of several threads (`gather`) reads by the view and the spans that it is given.
+//! One of several threads (`gather`) reads by the view and the spans that it is given; the other scans of the thread's plan
+//! read what that says.
 //!
 //! A key of a unique first index is fetched without a scan. Cancellation is asked for once a batch. A row that an index
 //! names and that is not there is damage (824).
@@ -56,6 +57,11 @@ pub(super) struct ScanSpec<'p> {
 }
 
 impl ScanSpec<'_> {
+    /// What tells a scan of a plan from all others: where its table is named, which stays in place as long as the plan does.
+    pub(super) fn identity(&self) -> usize {
+        std::ptr::from_ref(self.table).addr()
+    }
+
     /// Whether the scan is of one key of a unique first index.
     pub(super) fn is_one_row(&self) -> bool {
         let index = &self.table.indexes[self.index];
@@ -525,7 +531,8 @@ impl<'p> Operator<'p> for TableScan<'p> {
         self.scan = None;
         self.batch_rows = 1;
         self.given = 0;
-        if let Some(own) = &mut cx.state.worker_scan {
+        let identity = self.spec.identity();
+        if let Some(own) = cx.state.worker_scan.as_mut().filter(|own| own.scan == identity) {
             (self.view, self.whole_spans) = (Some(own.view.clone()), true);
             match &mut own.source {
                 PartSource::Supply(supply) => self.supply = Some(supply.clone()),

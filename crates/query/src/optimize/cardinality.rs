@@ -31,6 +31,8 @@ const UNKNOWN_ROWS: f64 = 1000.0;
 const EXTENT_PAGES: u64 = 8;
 /// Bytes of rows that a page holds.
 pub(super) const PAGE_BYTES: f64 = 8060.0;
+/// The part of rows in which a column is equal to one that was computed.
+const COMPUTED_EQUAL: f64 = 0.1;
 /// Rows of a catalog view or table-valued function.
 const SOURCE_ROWS: f64 = 200.0;
 
@@ -38,6 +40,8 @@ const SOURCE_ROWS: f64 = 200.0;
 #[derive(Debug, Clone)]
 struct Origin {
     table: Arc<TableDef>,
+    /// Which of the statement's mentions of the table.
+    mention: usize,
     index: usize,
     rows: f64,
     /// The table's, if it has any.
@@ -71,6 +75,7 @@ pub(super) fn rows_known(compile: &dyn CompileContext, table: &TableDef) -> Opti
 #[derive(Debug, Default, Clone)]
 pub struct Estimator {
     origins: BTreeMap<ColumnRef, Origin>,
+    mentions: usize,
 }
 
 impl Estimator {
@@ -118,9 +123,11 @@ impl Estimator {
         if let Rel::Get(get) = rel {
             let rows = rows_known(cx.compile, &get.table).unwrap_or(UNKNOWN_ROWS);
             let statistics = cx.compile.statistics(&get.table);
+            self.mentions += 1;
+            let mention = self.mentions;
             for (index, column) in &get.columns {
                 if *index < get.table.columns.len() {
-                    let origin = Origin { table: get.table.clone(), index: *index, rows, statistics: statistics.clone() };
+                    let origin = Origin { table: get.table.clone(), mention, index: *index, rows, statistics: statistics.clone() };
                     self.origins.insert(*column, origin);
                 }
             }
@@ -130,7 +137,8 @@ impl Estimator {
         self.want(rel, cx);
     }
 
-    fn collect_expr(&mut self, expr: &BoundExpr, cx: &super::RuleCx<'_>) {
+    /// Learns what is in the subqueries of `expr` too.
+    pub fn collect_expr(&mut self, expr: &BoundExpr, cx: &super::RuleCx<'_>) {
         if let BoundExprKind::Subquery { plan, .. } = &expr.kind {
             self.collect(plan, cx);
         }
@@ -143,7 +151,7 @@ impl Estimator {
     }
 
     /// Different values of a column.
-    fn distinct(&self, column: ColumnRef) -> Option<f64> {
+    pub(super) fn distinct(&self, column: ColumnRef) -> Option<f64> {
         let origin = self.origins.get(&column)?;
         let table = &origin.table;
         let rows = origin.rows.max(1.0);
@@ -195,6 +203,9 @@ impl Estimator {
                     let columns = (left.as_column().and_then(|c| self.distinct(c)), right.as_column().and_then(|c| self.distinct(c)));
                     match columns {
                         (Some(a), Some(b)) => 1.0 / a.max(b),
+                        // What is worked out of rows, as MIN of a group is, is one of the column's values more often than chance.
+                        (Some(_), None) if right.as_column().is_some() => COMPUTED_EQUAL,
+                        (None, Some(_)) if left.as_column().is_some() => COMPUTED_EQUAL,
                         (Some(_), None) => self.equal_to(left, right),
                         (None, Some(_)) => self.equal_to(right, left),
                         (None, None) => self.equal_to(left, right).min(self.equal_to(right, left)),
@@ -276,6 +287,13 @@ impl Estimator {
 
     /// The part of rows for which all of `predicates` hold. A whole unique key counts as one row, not as a product.
     pub fn conjunction(&self, predicates: &[BoundExpr]) -> f64 {
+        let Some((unique, about)) = self.unique_key_of(predicates) else { return self.product(predicates) };
+        let rest: Vec<BoundExpr> = predicates.iter().zip(&about).filter(|(_, about)| !**about).map(|(p, _)| p.clone()).collect();
+        unique * if rest.is_empty() { 1.0 } else { self.product(&rest) }
+    }
+
+    /// The part of rows for which all of `predicates` hold that fix no unique key.
+    fn product(&self, predicates: &[BoundExpr]) -> f64 {
         let (mut part, mut used) = self.joined_ranges(predicates);
         if let Some((joint, about)) = self.joint_equality(predicates) {
             // A histogram may know of a value that it is rarer than any combination is on average.
@@ -284,22 +302,44 @@ impl Estimator {
             used.iter_mut().zip(about).for_each(|(used, about)| *used |= about);
         }
         let rest: f64 = predicates.iter().zip(&used).filter(|(_, used)| !**used).map(|(p, _)| self.selectivity(p)).product();
-        (part * rest).min(self.unique_key(predicates).unwrap_or(1.0))
+        part * rest
     }
 
     /// One over the rows of a table of whose unique key every column is compared for equality.
     fn unique_key(&self, predicates: &[BoundExpr]) -> Option<f64> {
-        let mut fixed: Vec<&Origin> = Vec::new();
-        for predicate in predicates {
+        self.unique_key_of(predicates).map(|(part, _)| part)
+    }
+
+    /// The same, and which of the predicates it is about.
+    fn unique_key_of(&self, predicates: &[BoundExpr]) -> Option<(f64, Vec<bool>)> {
+        let mut fixed: Vec<(usize, &Origin)> = Vec::new();
+        for (at, predicate) in predicates.iter().enumerate() {
             if let BoundExprKind::Compare { op: CompareOp::Equal, left, right } = &predicate.kind {
-                fixed.extend([left, right].iter().filter_map(|e| e.as_column()).filter_map(|c| self.origins.get(&c)));
+                let sides = [left, right].into_iter().filter_map(|e| e.as_column()).filter_map(|c| self.origins.get(&c));
+                fixed.extend(sides.map(|origin| (at, origin)));
             }
         }
-        let whole = |o: &&&Origin| {
-            let covered = |k: &thawdb_catalog::IndexKey| fixed.iter().any(|f| f.index == k.column_index && Arc::ptr_eq(&f.table, &o.table));
-            o.table.indexes.iter().any(|i| i.unique && i.filter.is_none() && !i.keys.is_empty() && i.keys.iter().all(covered))
-        };
-        fixed.iter().find(whole).map(|o| 1.0 / o.rows.max(1.0))
+        let mut smallest: Option<(f64, Vec<bool>)> = None;
+        for (_, origin) in &fixed {
+            let part = 1.0 / origin.rows.max(1.0);
+            if smallest.as_ref().is_some_and(|(known, _)| *known <= part) {
+                continue;
+            }
+            let fixing = |k: &thawdb_catalog::IndexKey| {
+                fixed
+                    .iter()
+                    .filter(|(_, f)| f.mention == origin.mention && f.index == k.column_index)
+                    .map(|(at, _)| *at)
+                    .collect::<Vec<_>>()
+            };
+            let unique = origin.table.indexes.iter().filter(|i| i.unique && i.filter.is_none() && !i.keys.is_empty());
+            let whole = unique.map(|i| i.keys.iter().map(fixing).collect::<Vec<_>>()).find(|keys| keys.iter().all(|at| !at.is_empty()));
+            if let Some(keys) = whole {
+                let about = (0..predicates.len()).map(|at| keys.iter().flatten().any(|of| *of == at)).collect();
+                smallest = Some((part, about));
+            }
+        }
+        smallest
     }
 
     /// Rows `rel` puts out.

@@ -79,6 +79,15 @@ const DIVIDED: &[&str] = &[
     "SELECT TOP 10 post, COUNT(*) AS c FROM v GROUP BY post ORDER BY c DESC, post",
     "SELECT TOP 7 WITH TIES post, COUNT(*) AS c FROM v GROUP BY post ORDER BY c DESC",
     "SELECT TOP 25 * FROM v ORDER BY price DESC, id",
+    // Joins on the way: hash joins, whose right sides are shared, loops, semi and anti joins, outer joins.
+    "SELECT x.kind, COUNT(*), SUM(y.bounty), MIN(y.name) FROM v x JOIN v y ON x.large = y.large AND x.id = y.id + 1 GROUP BY x.kind",
+    "SELECT COUNT(*), SUM(x.bounty), COUNT(y.id) FROM v x LEFT JOIN v y ON x.post = y.id AND y.kind = 3",
+    "SELECT COUNT(*), SUM(x.bounty) FROM v x WHERE EXISTS (SELECT 1 FROM v y WHERE y.bounty = x.post AND y.id < x.id)",
+    "SELECT x.name, COUNT(*) FROM v x WHERE x.post NOT IN (SELECT y.bounty FROM v y WHERE y.bounty > 1000) GROUP BY x.name",
+    "SELECT x.kind, SUM(y.price), SUM(z.id) FROM v x JOIN v y ON y.id = x.post JOIN v z ON z.id = y.post WHERE x.kind < 9 GROUP BY x.kind",
+    "SELECT TOP 9 x.id, y.name FROM v x JOIN v y ON x.post = y.bounty ORDER BY y.price DESC, x.id, y.id",
+    "SELECT x.id, y.id FROM v x JOIN v y ON x.post = y.bounty WHERE x.kind = 1 ORDER BY x.id, y.id",
+    "SELECT x.kind, COUNT(DISTINCT y.id) FROM v x JOIN v y ON x.post = y.bounty GROUP BY x.kind",
     "SELECT x.kind, x.c, y.c FROM (SELECT kind, COUNT(*) c FROM v GROUP BY kind) x JOIN (SELECT kind, SUM(bounty) c FROM v GROUP BY kind) y ON x.kind = y.kind",
 ];
 

@@ -55,6 +55,14 @@ const STATEMENTS: &[&str] = &[
     "SELECT * FROM orders WHERE id = (SELECT MAX(order_id) FROM items)",
     "SELECT DISTINCT customer FROM orders",
     "SELECT kind, COUNT(*) FROM votes WHERE made >= '20200101' GROUP BY kind ORDER BY kind",
+    // What all branches of an OR say is a join's key, what each says of one table is asked there.
+    "SELECT SUM(o.total) FROM orders o, customers c WHERE (o.customer = c.id AND c.city = 'Oslo' AND o.total > 5) OR (o.customer = c.id AND c.city = 'Rome' AND o.total < 2)",
+    // A semi join with a unique key is an inner join, which may begin at its right side.
+    "SELECT v.id FROM votes v WHERE v.post IN (SELECT id FROM posts WHERE owner = 3)",
+    // Votes and items meet by what both are equal to.
+    "SELECT COUNT(*) FROM posts p JOIN votes v ON v.post = p.id JOIN items i ON i.order_id = p.id WHERE i.line = 2 AND v.kind = 3",
+    // The scalar subquery is asked of the rows that the semi join leaves.
+    "SELECT p.id FROM posts p WHERE p.owner IN (SELECT user_id FROM votes WHERE post = 9) AND p.score > (SELECT COUNT(*) FROM votes v WHERE v.post = p.id)",
 ];
 
 #[test]

@@ -47,7 +47,8 @@ fn with_lowerer<T>(
     work: impl FnOnce(&mut Lowerer<'_, '_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
     let mut estimator = Estimator::of(rel, cx);
-    exprs.iter().for_each(|e| estimator.collect(&Rel::OneRow.filter(vec![(*e).clone()]), cx));
+    // As expressions, not as a predicate: what is assigned says nothing of how many rows there are.
+    exprs.iter().for_each(|e| estimator.collect_expr(e, cx));
     work(&mut Lowerer::new(cx, estimator))
 }
 

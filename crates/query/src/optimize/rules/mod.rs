@@ -1,8 +1,8 @@
 //! Rewriting rules, one a file, and the order they run in.
 //!
 //! ```text
-//! fold ► unnest_predicate ► unnest_scalar ► decorrelate ► push_down ► outer_to_inner ► push_down ► min_max ► join_order ► push_down
-//!   ► seek_by_subquery
+//! fold ► or_terms ► unnest_predicate ► unnest_scalar ► decorrelate ► semi_to_inner ► push_down ► outer_to_inner ► push_down
+//!   ► min_max ► join_order ► push_down ► seek_by_subquery
 //! ```
 //!
 //! After each the driver verifies that every column still has its producer.
@@ -11,10 +11,12 @@ pub mod decorrelate;
 pub mod fold;
 pub mod join_order;
 pub mod min_max;
+pub mod or_terms;
 pub mod outer_to_inner;
 pub mod prune;
 pub mod push_down;
 pub mod seek_by_subquery;
+pub mod semi_to_inner;
 pub mod unnest_predicate;
 pub mod unnest_scalar;
 
@@ -27,9 +29,11 @@ type Rule = (&'static str, fn(Rel, &mut RuleCx<'_>) -> Rel);
 
 const RULES: &[Rule] = &[
     ("fold", fold::fold),
+    ("or_terms", or_terms::or_terms),
     ("unnest_predicate", unnest_predicate::unnest),
     ("unnest_scalar", unnest_scalar::unnest),
     ("decorrelate", decorrelate::decorrelate),
+    ("semi_to_inner", semi_to_inner::semi_to_inner),
     ("push_down", push_down::push_down),
     ("outer_to_inner", outer_to_inner::outer_to_inner),
     ("push_down", push_down::push_down),

@@ -33,7 +33,9 @@ fn unnest_filter(input: Rel, predicates: Vec<BoundExpr>, cx: &mut RuleCx<'_>) ->
     let (subqueries, plain): (Vec<_>, Vec<_>) = predicates
         .into_iter()
         .partition(|p| matches!(&p.kind, K::Subquery { kind: BoundSubquery::Exists { .. } | BoundSubquery::Quantified { .. }, .. }));
-    let mut rel = input.filter(plain);
+    // A scalar subquery is asked of the rows that the others leave.
+    let (last, first): (Vec<_>, Vec<_>) = plain.into_iter().partition(BoundExpr::has_subquery);
+    let mut rel = input.filter(first);
     for predicate in subqueries {
         let K::Subquery { plan, column, kind } = predicate.kind else { continue };
         // What is inside is unnested in its turn.
@@ -51,7 +53,7 @@ fn unnest_filter(input: Rel, predicates: Vec<BoundExpr>, cx: &mut RuleCx<'_>) ->
             BoundSubquery::Scalar => rel,
         };
     }
-    rel
+    rel.filter(last)
 }
 
 fn apply(left: Rel, right: Rel, kind: JoinKind, predicates: Vec<BoundExpr>) -> Rel {

@@ -6,6 +6,7 @@
 //! | ten reads | a call of a procedure of ten SELECTs of one row by key each | the same function in PL/pgSQL |
 //! | five and five | a call of a procedure of five such SELECTs and five UPDATEs of one row | the same, one transaction for all calls |
 //! | text | a point query sent as text, its parse tree and plan kept from before | |
+//! | ten-way join | planning a join of ten tables anew, from text to an empty answer | |
 //!
 //! Everything runs in one session of this process; the rival's loop runs within one statement of its own, so that neither
 //! has a wire in it. Rounds of both take turns. The sums that the procedures return must be the same.
@@ -26,6 +27,8 @@ const AREA: &str = "language";
 const TURNS: u64 = 2_000_000;
 const CALLS: u64 = 20_000;
 const TEXTS: u64 = 100_000;
+/// Plans of the join of ten tables, of which the median counts.
+const PLANS: usize = 21;
 /// Accounts the procedures read: all in memory.
 const ACCOUNTS: u64 = 100_000;
 
@@ -77,6 +80,7 @@ pub fn measure(arguments: &BenchArguments, folder: &Path) -> Result<Figures, Fai
         pair(arguments, &mut session, rival, (what, CALLS), (&own, &theirs), &mut figures)?;
     }
     texts(&mut session, &mut figures)?;
+    ten_way_join(&mut session, &mut figures)?;
     drop(session);
     instance.close()?;
     Ok(figures)
@@ -174,6 +178,29 @@ fn run(session: &mut Session, text: &str) -> Result<(Cost, i64), Failure> {
     let answer = result.scalar().and_then(|value| value.as_i64());
     let answer = answer.ok_or_else(|| Failure("the benchmark's batch gave no number".into()))?;
     Ok((Cost { seconds, cpu_seconds: process_cpu_seconds(std::process::id())? - before }, answer))
+}
+
+/// A join of ten tables, nine of which meet the first and each the one before, planned anew each time; the tables are empty.
+fn ten_way_join(session: &mut Session, figures: &mut Figures) -> Result<(), Failure> {
+    let tables: Vec<String> = (0..10).map(|n| format!("dbo.ten_{n}")).collect();
+    for table in &tables {
+        session
+            .execute(&format!("CREATE TABLE {table} (id int NOT NULL PRIMARY KEY, one int NOT NULL, two int NOT NULL, v int NOT NULL)"))?;
+        session.execute(&format!("CREATE INDEX one ON {table} (one); CREATE INDEX two ON {table} (two)"))?;
+    }
+    let from: Vec<String> = tables.iter().enumerate().map(|(n, table)| format!("{table} t{n}")).collect();
+    let links: Vec<String> = (1..10).map(|n| format!("t{n}.one = t{}.id AND t{n}.two = t0.v", n - 1)).collect();
+    let query = format!("SELECT COUNT(*) FROM {} WHERE {} OPTION (RECOMPILE)", from.join(", "), links.join(" AND "));
+    let mut seconds = Vec::new();
+    for _ in 0..PLANS {
+        let watch = Stopwatch::start();
+        session.execute(&query)?;
+        seconds.push(watch.seconds());
+    }
+    let planned = median(seconds) * 1e3;
+    println!("ten-way join, planned anew: {planned:.2} ms");
+    figures.add(AREA, "ten-way join, planned anew", planned, "ms");
+    Ok(())
 }
 
 /// Point queries as text: one text again and again, and texts that differ in their literal.

@@ -8,6 +8,7 @@
 //! | [`analytic`] | four analytic queries over Votes, warm and with data four times the memory; beside PostgreSQL if asked |
 //! | [`recovery`] | the first answers after kill -9 beside a huge transaction, and others beside its rollback |
 //! | [`language`] | loops, procedures of point statements, point queries as text; beside PL/pgSQL if asked |
+//! | [`tpch`] | the 22 queries of TPC-H, with one thread and with two; beside PostgreSQL if asked |
 //! | [`load_votes`] | BULK INSERT of Votes from CSV and its index, with peak memory; beside PostgreSQL if asked |
 //!
 //! Each runs on an instance of its own in a folder of its own, with nothing else on the machine if the figures are to
@@ -21,6 +22,7 @@ pub mod oltp;
 pub mod postgres;
 pub mod recovery;
 pub mod scan;
+pub mod tpch;
 
 use crate::args::{Bench, BenchArguments};
 use crate::cmd::figures::{Figures, Progress};
@@ -37,7 +39,7 @@ pub(crate) const DATABASE: &str = "ThawBench";
 /// Runs the command.
 pub fn run(arguments: &BenchArguments) -> Result<ExitCode, Failure> {
     let mut figures = Figures::default();
-    let all = [Bench::Oltp, Bench::Scan, Bench::Index, Bench::Load, Bench::Analytic, Bench::Recovery, Bench::Language];
+    let all = [Bench::Oltp, Bench::Scan, Bench::Index, Bench::Load, Bench::Analytic, Bench::Recovery, Bench::Language, Bench::Tpch];
     for what in all.into_iter().filter(|what| arguments.what.is_none_or(|wanted| wanted == *what)) {
         let (name, measure): (&str, Measure) = match what {
             Bench::Oltp => ("oltp", oltp::measure),
@@ -47,6 +49,7 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode, Failure> {
             Bench::Analytic => ("analytic", analytic::measure),
             Bench::Recovery => ("recovery", recovery::measure),
             Bench::Language => ("language", language::measure),
+            Bench::Tpch => ("tpch", tpch::measure),
         };
         let folder = arguments.data.as_ref().map(|folder| folder.join(name));
         let workspace = Workspace::new(folder.as_deref(), &format!("bench-{name}"), arguments.keep)?;
