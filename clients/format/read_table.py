@@ -141,7 +141,7 @@ class Record:
     """The fields of a catalog record."""
 
     def __init__(self, data):
-        if data[0] not in (1, 2, 3, 4):
+        if data[0] not in (1, 2, 3, 4, 5):
             raise Damage(f"catalog record of format {data[0]}")
         self.data, self.at, self.version = data, 1, data[0]
 
