@@ -410,8 +410,10 @@ def kills(stage):
     return f"{stops.count} kills; {figures}; rows done again at most {most:,}, {mean:,.0f} on average; restarts {restarts:.2f} s"
 
 
-def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: None, timeout=0, lead=lambda turn: ""):
-    """So many stops by whatever `stop` does once the build has gone on for a while."""
+def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: None, timeout=0, lead=lambda turn: 0, cold=False):
+    """So many stops by whatever `stop` does once the build has gone on for a while, which begins `lead` milliseconds after its batch."""
+    if cold and stage.options.times:
+        stage.before = stage.reference(cold)
     stage.free_log()
     stops, wanted = Stops(stage), stage.options.stops
     each = 2 * stage.rows / (wanted + 1)
@@ -419,7 +421,9 @@ def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: Non
         stopping = turn < wanted
         if stopping:
             prepare()
-        attempt = Attempt(stage, (lead(turn) if stopping else "") + stops.next, timeout if stopping else 0)
+        wait = lead(turn) if stopping else 0
+        stops.seconds -= wait / 1000
+        attempt = Attempt(stage, f"WAITFOR DELAY '00:00:00.{wait:03}'; " * (wait > 0) + stops.next, timeout if stopping else 0)
         if stop and stopping:
             with stage.connect() as other:
                 while attempt.is_alive():
@@ -446,7 +450,7 @@ def stopped_by(stage, name, number, stop, prepare=lambda: None, mend=lambda: Non
     # Of few rows a build is over before it can be stopped.
     expect(stage.rows < 5_000_000 or stops.count >= wanted // 2, f"only {stops.count} stops")
     stage.is_right()
-    return f"{stops.count} stops by {name}; {stage.ratio(name, stops.seconds, 1.1)}"
+    return f"{stops.count} stops by {name}; {stage.ratio(name, stops.seconds, 1.1, cold)}"
 
 
 def session_kills(stage):
@@ -492,7 +496,7 @@ def full_file(stage):
 
 def attentions(stage):
     """The client gives up after a second, of which the build has the end."""
-    return stopped_by(stage, "attention", None, None, timeout=1, lead=lambda turn: f"WAITFOR DELAY '00:00:00.{999 - 10 * turn}'; ")
+    return stopped_by(stage, "attention", None, None, timeout=1, lead=lambda turn: 999 - 10 * turn)
 
 
 def shutdowns(stage):
@@ -503,7 +507,7 @@ def shutdowns(stage):
         if stage.server.process.poll() is not None:
             stage.server.start()
 
-    return stopped_by(stage, "shutdown", None, stop, mend=mend)
+    return stopped_by(stage, "shutdown", None, stop, mend=mend, cold=True)
 
 
 def writers(stage):
