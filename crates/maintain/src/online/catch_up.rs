@@ -4,7 +4,8 @@
 //! applied and removed by one transaction. A writer that touches the entry again leaves a new word. What is left when the
 //! caller has the table to itself is applied by the caller's own transaction, which publishes the index.
 //!
-//! Deletions come first: a key value that moved from one row to another is no duplicate.
+//! Deletions come first: a key value that moved from one row to another is no duplicate. Where the row that goes has its word in a
+//! later batch, or left it meanwhile, the word of the row that comes stays: it is judged again, at last when every word is there.
 //!
 //! Invariants: 1. a word is removed by a transaction whose log comes behind what the word did to the target. 2. What a word does
 //! needs no rollback: it stays, and so does the word, until a later one on the same entry replaces both.
@@ -39,9 +40,15 @@ impl OnlineBuild {
                 now.push((entry, word.value(0).to_vec()));
             }
         }
-        self.apply(&mut txn, &now)?;
+        let contested = self.apply(&mut txn, &now)?;
+        if let Some(first) = contested.first().filter(|_| contested.len() == now.len()) {
+            return Err(self.duplicate(first)?);
+        }
+        let mut contested = contested.into_iter().peekable();
         for (entry, _) in &now {
-            txn.delete(self.job.side, entry)?;
+            if contested.next_if(|stays| *stays == entry).is_none() {
+                txn.delete(self.job.side, entry)?;
+            }
         }
         let progress = self.ahead.clone();
         self.commit(txn, progress)?;
@@ -60,7 +67,10 @@ impl OnlineBuild {
             // Next time fewer are left for it.
             self.fewer_words();
         }
-        applied
+        match applied?.first() {
+            Some(duplicate) => Err(self.duplicate(duplicate)?),
+            None => Ok(()),
+        }
     }
 
     /// Has the next transaction apply fewer words: the log had no room for these.
@@ -87,8 +97,9 @@ impl OnlineBuild {
     }
 
     /// Sets what the words say in the target, which nobody else reads: for good, since a word that is still there is applied again.
-    fn apply(&self, txn: &mut Txn, words: &[Word]) -> Result<(), BuildError> {
-        let target = self.job.index.tree;
+    /// Entries of a unique index whose key another has there, in order.
+    fn apply<'w>(&self, txn: &mut Txn, words: &'w [Word]) -> Result<Vec<&'w [u8]>, BuildError> {
+        let (target, mut contested) = (self.job.index.tree, Vec::new());
         for some in words.chunks(self.words_at_once()) {
             self.prefetch(some)?;
             for (entry, _) in some.iter().filter(|(_, word)| word.first() == Some(&0)) {
@@ -100,18 +111,19 @@ impl OnlineBuild {
             for (entry, word) in some {
                 let Some((1, row)) = word.split_first().map(|(kind, row)| (*kind, row)) else { continue };
                 txn.set_private(target, entry, Some(row))?;
-                if self.job.index.unique {
-                    self.check_unique(txn, entry)?;
+                if self.job.index.unique && self.is_contested(txn, entry)? {
+                    contested.push(entry.as_slice());
                 }
             }
         }
-        Ok(())
+        Ok(contested)
     }
 
-    fn check_unique(&self, txn: &mut Txn, entry: &[u8]) -> Result<(), BuildError> {
+    /// Whether another entry of the target has the entry's own key.
+    fn is_contested(&self, txn: &mut Txn, entry: &[u8]) -> Result<bool, BuildError> {
         let own = self.own_part(entry)?;
         let range = KeyRange { start: Bound::Included(own.to_vec()), end: Bound::Excluded(range_end(own)) };
-        if txn.any_live_in(self.job.index.tree, &range, Some(entry))? { Err(self.duplicate(entry)?) } else { Ok(()) }
+        Ok(txn.any_live_in(self.job.index.tree, &range, Some(entry))?)
     }
 
     /// Words whose leaves the pool can be asked to have at once.

@@ -316,6 +316,45 @@ fn a_unique_build_stops_at_two_that_live_and_goes_on_when_one_is_gone() {
     machine.check(4);
 }
 
+/// Words are taken some at a time: where the row that had a key goes in the next batch, the one that has it now is no duplicate.
+#[test]
+fn a_key_that_moves_from_row_to_row_is_no_duplicate_wherever_a_batch_ends() {
+    let mut machine = Machine::new(10, 0, index(2, &[(1, false)], &[], true), (8 * MIB, MIB));
+    let row = |id: i32, a: i32| vec![Scalar::Int(id), Scalar::Int(a), Scalar::Null, Scalar::text("w")];
+    let before: Vec<Vec<Scalar>> = (0..400).map(|n| row(n, n)).collect();
+    machine.write(&[], &before, false).unwrap();
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    while build.step(0).unwrap() == Step::More {}
+    // Row n takes the key of row n + 1: of each key the row that comes lies before the row that goes.
+    let after: Vec<Vec<Scalar>> = (0..400).map(|n| row(n, n + 1)).collect();
+    machine.write(&before, &after, true).unwrap();
+    build.words_max = WORDS_MIN + 1;
+    while build.step(0).unwrap() == Step::More {}
+    machine.finish(&mut build).unwrap();
+    machine.check(400);
+}
+
+/// Of two rows that share a key for good, one is told however few words are taken at a time.
+#[test]
+fn more_duplicates_than_a_batch_takes_end_a_build() {
+    let machine = Machine::new(11, 0, index(2, &[(1, false)], &[], true), (8 * MIB, MIB));
+    let row = |id: i32, a: i32| vec![Scalar::Int(id), Scalar::Int(a), Scalar::Null, Scalar::text("w")];
+    let before: Vec<Vec<Scalar>> = (0..400).map(|n| row(n, n)).collect();
+    machine.write(&[], &before, false).unwrap();
+    let mut build = OnlineBuild::begin(machine.database(), &machine.definition(), &machine.job(), small()).unwrap();
+    while build.step(0).unwrap() == Step::More {}
+    machine.write(&[], &(0..400).map(|n| row(n + 400, n)).collect::<Vec<_>>(), true).unwrap();
+    build.words_max = WORDS_MIN;
+    let error = loop {
+        match build.step(0) {
+            Ok(Step::More) => {}
+            Ok(Step::Ready) => panic!("four hundred keys are there twice"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, BuildError::Sql(error) if error.number == 1505));
+}
+
 #[test]
 fn a_small_log_is_enough_and_a_full_one_pauses() {
     // The table's rows alone fill this log many times; nothing of a build may need more than a chunk's worth.
